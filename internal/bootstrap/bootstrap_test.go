@@ -16,6 +16,9 @@ func settings(keys string) []Setting {
 	return []Setting{{"the list of members", "[1=node1, 2=node2, 3=node3]"}, {"certify_keys", keys}}
 }
 
+// made is of a server that initdb has just made.
+var made = Item{"role postgres", "a checksum"}
+
 // empty is a member without a log; with a log it works in an incarnation and knows others'.
 func empty(m uint32, items ...Item) *Facts {
 	return &Facts{Member: m, Settings: settings("100"), Contents: &Contents{Items: items}}
@@ -33,9 +36,19 @@ func copyOf(m, donor uint32) *Facts {
 	return f
 }
 
+// adopts is a member without a log whose database was adopted.
+func adopts(m uint32, items ...Item) *Facts {
+	f := empty(m, items...)
+	f.Contents.Adopted = true
+	return f
+}
+
 // TestDecide is the rule, case by case (B1, B4).
 func TestDecide(t *testing.T) {
 	table := Item{"the content of public.t", "3 rows"}
+	more := Item{table.Name, "4 rows"}
+	begun := works(3, 4, nil, table)
+	begun.Contents.Adopted = true
 	other := empty(2)
 	other.Settings = settings("200")
 	settled := works(2, 1, map[uint32]uint64{1: 1, 3: 1})
@@ -83,6 +96,24 @@ func TestDecide(t *testing.T) {
 		{"a late member with other tables", empty(1), []*Facts{works(2, 1, nil, table), works(3, 1, nil, table)},
 			Refuse, "node2 began with this"},
 		{"other settings", empty(1), []*Facts{other, empty(3)}, Wait, "certify_keys is 100 at node1 and 200 at node2"},
+		{"it has nothing, another one was adopted", empty(1, made), []*Facts{adopts(2, table), nil}, Copy, "of node2"},
+		{"it has nothing, another one was adopted and has begun", empty(1), []*Facts{empty(2), begun}, Copy,
+			"of node3"},
+		{"it had a log, another one was adopted", empty(1),
+			[]*Facts{works(2, 1, map[uint32]uint64{1: 2}), adopts(3, table)}, Ask, "node2 knows its incarnation 2"},
+		{"it has something else, another one was adopted", empty(1, more), []*Facts{adopts(2, table), nil}, Refuse,
+			"is 4 rows at node1 and 3 rows at node2"},
+		{"two were adopted", empty(1), []*Facts{adopts(2, table), adopts(3, more)}, Refuse,
+			"two databases were adopted, and they are not equal: the content of public.t is 3 rows at node2"},
+		{"two were adopted, and are equal", empty(1), []*Facts{adopts(2, table), adopts(3, table)}, Copy, "of node2"},
+		{"it was adopted, and another one, too", adopts(1, table), []*Facts{empty(2), adopts(3, more)}, Refuse,
+			"is 3 rows at node1 and 4 rows at node3"},
+		{"it was adopted, others have nothing", adopts(1, table), []*Facts{empty(2, made), adopts(3, table)}, Wait,
+			"node2 has yet to copy"},
+		{"it was adopted, another one has begun with nothing", adopts(1, table), []*Facts{works(2, 1, nil), empty(3)},
+			Refuse, "node2 began with this"},
+		{"it was adopted, others have copied", adopts(1, table), []*Facts{adopts(2, table), adopts(3, table)}, Create,
+			""},
 		{"a member that does not know what it began with", empty(1), []*Facts{settled, empty(3)}, Ask,
 			"node2 knows"},
 	} {
@@ -91,7 +122,7 @@ func TestDecide(t *testing.T) {
 			others = append(others, Heard{Member: uint32(i + 2), Facts: f})
 		}
 		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) ||
-			(d.Why == "") != (d.Do == Create) {
+			(d.Why == "") != (d.Do == Create) || (d.From == 0) != (d.Do != Copy) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.what, d.Do, d.Why, c.do, c.why)
 		}
 	}
@@ -161,6 +192,25 @@ func TestDifference(t *testing.T) {
 	} {
 		if got := difference(c.a, c.b, "x", "y"); got != c.want {
 			t.Errorf("%v and %v: %q, want %q", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// TestEmpty: what initdb makes is nothing; whatever else is there is something.
+func TestEmpty(t *testing.T) {
+	for what, c := range map[string]struct { // order-free: each for itself
+		Contents
+		empty bool
+	}{
+		"nothing":          {Contents{}, true},
+		"as made":          {Contents{Items: []Item{made, {"schema public", "x"}}}, true},
+		"a role":           {Contents{Items: []Item{made, {"role clerk", "x"}}}, false},
+		"another database": {Contents{Items: []Item{made}, Databases: []string{"shop"}}, false},
+		"a copy":           {Contents{CopyOf: 2}, false},
+		"adopted":          {Contents{Items: []Item{made}, Adopted: true}, false},
+	} {
+		if got := c.Contents.Empty(); got != c.empty {
+			t.Errorf("%s: %t", what, got)
 		}
 	}
 }

@@ -13,14 +13,16 @@ const (
 	Refuse           // it must not start
 	Create           // it makes its log
 	Ask              // it has lost its log, and asks the others with what it may begin another (BeginAgain)
+	Copy             // it has nothing, and copies the database with which the cluster begins
 )
 
-func (d Do) String() string { return [...]string{"wait", "refuse", "create", "ask"}[d] }
+func (d Do) String() string { return [...]string{"wait", "refuse", "create", "ask", "copy"}[d] }
 
 // Decision is what to do, and why, for the operator.
 type Decision struct {
-	Do  Do
-	Why string
+	Do   Do
+	Why  string
+	From uint32 // whose database it copies
 }
 
 // Heard is what was heard of another member. Facts are nil if it has not said anything.
@@ -39,24 +41,62 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 			continue
 		}
 		if known := o.Facts.Known[own.Member]; known > 0 {
-			return Decision{Ask, lost(own.Member, o.Member, known, name)}
+			return Decision{Do: Ask, Why: lost(own.Member, o.Member, known, name)}
 		}
 		began = began || o.Facts.Incarnation > 0
 	}
+	if from, why := adopted(own, others, name); why != "" {
+		return Decision{Do: Refuse, Why: why}
+	} else if from != 0 {
+		return Decision{Do: Copy, Why: "the cluster begins with the database of " + name(from), From: from}
+	}
 	if why := contentsDiffer(own, others, name); why != "" {
-		return Decision{Refuse, why}
+		return Decision{Do: Refuse, Why: why}
 	}
 	if why := missing(own, others, name); why != "" {
-		return Decision{Wait, why}
+		return Decision{Do: Wait, Why: why}
 	}
 	if own.Contents.CopyOf != 0 && !began {
-		return Decision{Refuse, fmt.Sprintf("the database of %s is a copy of that of %s and belongs to an order that "+
-			"is lost: no member has a log. "+
+		return Decision{Do: Refuse, Why: fmt.Sprintf("the database of %s is a copy of that of %s and belongs to an "+
+			"order that is lost: no member has a log. "+
 			"A new cluster begins with a dump of it (pg_dump) in empty databases", name(own.Member),
 			name(own.Contents.CopyOf))}
 	}
 	return Decision{Do: Create}
 }
+
+// adopted is whose database a member that has nothing copies: of somebody who has what the cluster begins with. Zero:
+// nobody's. If there are two such databases, nobody knows which of them is meant, and why says so.
+func adopted(own *Facts, others []Heard, name Names) (from uint32, why string) {
+	if !own.Contents.Empty() {
+		return 0, ""
+	}
+	var first *Facts
+	for _, o := range others {
+		switch {
+		case o.Facts == nil || o.Facts.Contents == nil || !o.Facts.Contents.Adopted:
+		case first == nil:
+			first = o.Facts
+		default:
+			d := first.Contents.Difference(o.Facts.Contents, name(first.Member), name(o.Member))
+			if d != "" {
+				return 0, "two databases were adopted, and they are not equal: " + d + ". " + chooseOne
+			}
+		}
+	}
+	if first == nil {
+		return 0, ""
+	}
+	return first.Member, ""
+}
+
+// chooseOne is what to do about databases that are not equal.
+const chooseOne = "All members must begin with equal databases. Choose the one to keep, stop all nodes, and run " +
+	"tutti adopt with the configuration of its node. At the others remove the directory postgres below data_dir. " +
+	"Then start all nodes: those that have nothing copy it"
+
+// copies reports whether a member with these contents has yet to copy what another one has.
+func copies(c, other *Contents, begun bool) bool { return !begun && c.Empty() && other.Adopted }
 
 // missing says for what a member must wait.
 func missing(own *Facts, others []Heard, name Names) string {
@@ -68,6 +108,8 @@ func missing(own *Facts, others []Heard, name Names) string {
 			return err.Error()
 		} else if o.Facts.Contents == nil {
 			return name(o.Member) + " does not say what it began with"
+		} else if copies(o.Facts.Contents, own.Contents, o.Facts.Incarnation > 0) {
+			return name(o.Member) + " has yet to copy the database with which the cluster begins"
 		}
 	}
 	if len(silent) == 0 {
@@ -84,7 +126,8 @@ func contentsDiffer(own *Facts, others []Heard, name Names) string {
 		return ""
 	}
 	for _, o := range others {
-		if o.Facts == nil || o.Facts.Contents == nil || o.Facts.Contents.CopyOf != 0 {
+		if o.Facts == nil || o.Facts.Contents == nil || o.Facts.Contents.CopyOf != 0 ||
+			copies(o.Facts.Contents, own.Contents, o.Facts.Incarnation > 0) {
 			continue
 		}
 		if d := difference(own.Contents.Items, o.Facts.Contents.Items, name(own.Member), name(o.Member)); d != "" {
@@ -93,9 +136,7 @@ func contentsDiffer(own *Facts, others []Heard, name Names) string {
 					"data_dir of %[2]s, and start it again, with clone_from if %[1]s began with tables",
 					name(o.Member), name(own.Member))
 			} else {
-				d += ". All members must begin with equal databases. Choose the one to keep, and see that nobody " +
-					"writes to it. At the others remove the directory postgres below data_dir, and " +
-					"set clone_from there, or stop the node and copy its directory. Then start all nodes"
+				d += ". " + chooseOne
 			}
 			return "the databases are not equal: " + d
 		}

@@ -16,7 +16,8 @@
 //	B3  The incarnation that a member says is the one under which it works, and never one that was noted before by
 //	    somebody as less than another.
 //	B4  The databases with which members begin are equal. Who makes its log later compares with what those that have
-//	    one began with, or has a copy that says at which ordinal of their order it is.
+//	    one began with, or has a copy that says at which ordinal of their order it is. Only a member that has nothing
+//	    copies by itself, and only what an operator has adopted.
 //	B5  Members whose settings must be equal and are not do not talk to each other. None of them ends by that.
 //	B6  A member that has lost its log makes another one only with the answers of a majority, not counting itself,
 //	    to a question that it has asked since: with a term for each database in which it is readmitted (ordering,

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Facts are what a member says of itself to another one.
@@ -33,6 +34,26 @@ type Contents struct {
 	// CopyOf is the member whose database it is a copy of. It says itself how much of the cluster's order it holds.
 	// Zero: it belongs to no order yet.
 	CopyOf uint32 `json:"copy_of,omitempty"`
+	// Databases are the server's, beside the configured one. What is in them is among the items.
+	Databases []string `json:"databases,omitempty"`
+	// Adopted: an operator has said that the cluster begins with this, or it is a copy of what he has said it of.
+	Adopted bool `json:"adopted,omitempty"`
+}
+
+// asMade are the items of a server in which there is nothing yet.
+var asMade = []string{"extension plpgsql", "role postgres", "schema public", "the locale of the database"}
+
+// Empty reports whether nobody has put anything in there, and nobody has said that the cluster begins with it.
+func (c *Contents) Empty() bool {
+	if c.CopyOf != 0 || c.Adopted || len(c.Databases) > 0 {
+		return false
+	}
+	for _, i := range c.Items {
+		if !slices.Contains(asMade, i.Name) {
+			return false
+		}
+	}
+	return true
 }
 
 // Item is a part of a database: a table's rows, a definition. Names are unique and ascending.

@@ -1,7 +1,8 @@
 // Package databases carries out what is ordered about whole databases, and keeps what is left of dropped ones.
 //
-// The main database lists the others in tutti.database, under the ordinal at which each was created. Each has a replica
-// with an order of its own; a dropped one leaves its log, which other members may still need (package core, Retired).
+// The main database lists the others in tutti.database, under the ordinal at which each was created, or a number that
+// is none if the cluster began with it (standing.FirstGroup). Each has a replica with an order of its own; a dropped
+// one leaves its log, which other members may still need (package core, Retired).
 //
 // Neighbours: node's executor calls Carry for a definition of the main database, node starts and ends replicas as it
 // says, and gives Retired what other members say about orders that are no longer here.

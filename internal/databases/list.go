@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/standing"
 )
 
 // State is that of a database in the list.
@@ -35,6 +37,18 @@ func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
 		err = row.Scan(&d.ID, &d.Name, &d.State, &d.Dropped)
 		return d, err
 	})
+}
+
+// Begin lists the databases with which a cluster begins beside the main one, unless that is done. Names are in the same
+// order at all members.
+func Begin(ctx context.Context, conn *pgx.Conn, names []string) error {
+	for i, name := range names {
+		if _, err := conn.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3) ON CONFLICT "+
+			"DO NOTHING", standing.FirstGroup+int64(i), name, Open); err != nil {
+			return fmt.Errorf("databases: list the first ones: %w", err)
+		}
+	}
+	return nil
 }
 
 // ForgetSQL takes a dropped database out of the list.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
@@ -63,12 +64,10 @@ func (t *tenure) takeLog(dir string) error {
 
 // makeLog makes the main database's log once the other members have said that they know of none of this member's.
 func (t *tenure) makeLog(ctx context.Context, dir string) error {
-	c, log := t.node.config, t.node.log
-	contents, err := standing.ReadContents(ctx, t.pg.ConnString("postgres", c.Database)+link.OwnOptions, c, dir)
-	if err != nil {
+	log := t.node.log
+	if err := t.findContents(ctx, dir); err != nil {
 		return err
 	}
-	t.standing.Found(contents)
 	if err := t.openTransport(); err != nil {
 		return err
 	}
@@ -82,6 +81,8 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 			return &failure.Fatal{Err: errors.New(d.Why)}
 		case bootstrap.Ask:
 			return &logLostError{d.Why}
+		case bootstrap.Copy:
+			return &copyError{from: d.From, why: d.Why}
 		case bootstrap.Create:
 			if err := t.standing.CreateMainLog(dir, t.node.faults); err != nil {
 				return &failure.Fatal{Err: err}
@@ -105,6 +106,18 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 	}
 }
 
+// findContents looks what there is in the databases of a member that has no log.
+func (t *tenure) findContents(ctx context.Context, logDir string) error {
+	contents, err := standing.ReadContents(ctx, t.connString, t.node.config, logDir)
+	if err == nil && contents.CopyOf == 0 {
+		contents.Adopted, err = instance.Adopted(t.node.serverDir())
+	}
+	if err == nil {
+		t.standing.Found(contents)
+	}
+	return err
+}
+
 // explain lets a member that must not start tell the others what it has, so that those that must not, either, find out
 // by themselves.
 func (t *tenure) explain(ctx context.Context) {
@@ -114,14 +127,19 @@ func (t *tenure) explain(ctx context.Context) {
 	process.Sleep(ctx, explainLeast)
 }
 
-// begins compares a database that has no part of the order yet with what the log says that this member began with: the
+// connString is that of a database for what Tutti does by itself.
+func (t *tenure) connString(database string) string {
+	return t.pg.ConnString("postgres", database) + link.OwnOptions
+}
+
+// begins compares databases that have no part of the order yet with what the log says that this member began with: the
 // order says only what has changed since. A member that has just made its log has compared already.
-func (l *life) begins(ctx context.Context, conn string) error {
+func (l *life) begins(ctx context.Context) error {
 	began := l.tenure.standing.Began()
 	if l.id.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
 		return nil
 	}
-	now, err := standing.ReadItems(ctx, conn)
+	now, err := standing.ReadAll(ctx, l.tenure.connString, l.id.database)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,14 @@ type logLostError struct{ why string }
 
 func (e *logLostError) Error() string { return e.why }
 
+// copyError is that this member has nothing, and the cluster begins with the database of another one.
+type copyError struct {
+	from uint32
+	why  string
+}
+
+func (e *copyError) Error() string { return e.why }
+
 // called judges a call of another member.
 func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
 	if answer, is := t.standing.Answers(from, asked, t.readmit); is {
@@ -116,12 +124,22 @@ func (t *tenure) hears(member uint32) bool {
 func (n *Node) mends(ctx context.Context, pg *instance.Instance, ended error) (is bool, err error) {
 	var behind *core.LostError
 	var without *logLostError
+	var empty *copyError
 	switch {
 	case ctx.Err() != nil:
 		return false, nil
 	case errors.As(ended, &behind):
 		n.log.Warn("this member takes a copy of another one's database", "why", ended)
 		return true, n.copyAnew(ctx, pg, behind.Leader)
+	case errors.As(ended, &empty):
+		n.log.Info("this member has nothing yet, and takes a copy of another one's database", "why", ended)
+		if err := pg.Stop(ctx); err != nil {
+			return true, err
+		}
+		from := slices.DeleteFunc(slices.Clone(n.config.Members), func(m config.Member) bool {
+			return m.Member != empty.from
+		})
+		return true, n.borrow(ctx, pg, donor.First, from, pg.Replace)
 	case errors.As(ended, &without):
 		n.log.Warn("this member begins its log again, and takes a copy of another one's database", "why", ended)
 		defer n.waits.Store(nil)

@@ -264,7 +264,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.course.context = ctx
 	l.advisory = advisory.New(advisoryOf(l))
 	pg := l.tenure.pg
-	conn := pg.ConnString("postgres", l.id.database) + link.OwnOptions
+	conn := l.tenure.connString(l.id.database)
 	l.db.connString = conn
 	if err := l.openDisk(ctx, conn); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	var saved []byte
 	if l.order.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
-		func() error { return l.begins(ctx, conn) }, l.tenure.standing.Copies); err != nil {
+		func() error { return l.begins(ctx) }, l.tenure.standing.Copies); err != nil {
 		return err
 	}
 	if l.db.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {

@@ -107,6 +107,11 @@ func (t *tenure) begin(ctx context.Context) error {
 		return err
 	}
 	defer run()
+	if began := t.standing.Began(); began != nil && main.order.position.Ordinal == 0 {
+		if err := databases.Begin(ctx, main.db.applier.Pgx, began.Databases); err != nil {
+			return err
+		}
+	}
 	list, err := databases.List(ctx, main.db.applier.Pgx)
 	for _, d := range list {
 		switch {

@@ -18,12 +18,12 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 )
 
-// ReadContents says what a database holds that belongs to no log of this member's yet. Before that it installs the
-// triggers that keep everybody from writing to its tables behind Tutti's back, and waits for who does: what it says
-// holds on.
-func ReadContents(ctx context.Context, connString string, c *config.Config, logDir string) (*bootstrap.Contents,
-	error) {
-	member, cluster, err := installFirst(ctx, connString)
+// ReadContents says what the databases of a server hold that belong to no log of this member's yet. Before that it
+// installs the triggers that keep everybody from writing to their tables behind Tutti's back, and waits for who does:
+// what it says holds on.
+func ReadContents(ctx context.Context, connString func(database string) string, c *config.Config, logDir string) (
+	*bootstrap.Contents, error) {
+	member, cluster, err := installFirst(ctx, connString(c.Database))
 	switch {
 	case err != nil:
 		return nil, err
@@ -34,10 +34,90 @@ func ReadContents(ctx context.Context, connString string, c *config.Config, logD
 	case cluster != "":
 		return &bootstrap.Contents{CopyOf: member}, nil
 	}
-	return ReadItems(ctx, connString)
+	contents, err := ReadAll(ctx, connString, c.Database)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(contents.Databases) + 1; n > c.Limits.Databases {
+		return nil, &failure.Config{Err: fmt.Errorf("the server has %d databases (limits.databases is %d)", n,
+			c.Limits.Databases)}
+	}
+	for _, d := range contents.Databases {
+		switch member, cluster, err := installFirst(ctx, connString(d)); {
+		case err != nil:
+			return nil, err
+		case cluster != "":
+			return nil, &failure.Fatal{Err: fmt.Errorf("database %q belongs to member %d of cluster %q, and %q to "+
+				"none: they are not of one server", d, member, cluster, c.Database)}
+		}
+	}
+	if len(contents.Databases) == 0 {
+		return contents, nil
+	}
+	return ReadAll(ctx, connString, c.Database) // nobody can have written since
 }
 
-// ReadItems reads what ReadContents says.
+// ReadAll reads what ReadContents says: of the main database, and of the others that somebody has made, or has put
+// something into.
+func ReadAll(ctx context.Context, connString func(database string) string, main string) (*bootstrap.Contents, error) {
+	contents, err := ReadItems(ctx, connString(main))
+	if err != nil {
+		return nil, err
+	}
+	names, err := otherDatabases(ctx, connString(main))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		other, err := ReadItems(ctx, connString(name))
+		if err != nil {
+			return nil, fmt.Errorf("database %q: %w", name, err)
+		}
+		other.Items = slices.DeleteFunc(other.Items, func(i bootstrap.Item) bool {
+			return strings.HasPrefix(i.Name, roleItem) // of all databases
+		})
+		if name == initialDatabase && other.Empty() {
+			continue
+		}
+		contents.Databases = append(contents.Databases, name)
+		for _, i := range other.Items {
+			contents.Items = append(contents.Items, bootstrap.Item{
+				Name: i.Name + " in database " + pgx.Identifier{name}.Sanitize(), Value: i.Value})
+		}
+	}
+	sortItems(contents.Items)
+	return contents, nil
+}
+
+// initialDatabase is one that initdb makes, and that clusters with another main one do not need.
+const initialDatabase = "postgres"
+
+// otherDatabases lists those beside the one that is connected to, in an order that all members share.
+func otherDatabases(ctx context.Context, connString string) (names []string, err error) {
+	conn, err := link.Connect(ctx, connString, "tutti contents", audit.Settings)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	r, err := conn.Exec(ctx, `SELECT datname FROM pg_database WHERE datallowconn AND
+  datname NOT IN ('template0', 'template1', current_database()) ORDER BY datname COLLATE "C"`).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("standing: list the databases: %w", err)
+	}
+	for _, row := range r[0].Rows {
+		names = append(names, string(row[0]))
+	}
+	return names, nil
+}
+
+func sortItems(items []bootstrap.Item) {
+	slices.SortFunc(items, func(a, b bootstrap.Item) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// roleItem is how the names of items begin that are roles.
+const roleItem = "role "
+
+// ReadItems reads what is in one database.
 func ReadItems(ctx context.Context, connString string) (*bootstrap.Contents, error) {
 	conn, err := link.Connect(ctx, connString, "tutti contents", audit.Settings)
 	if err != nil {
@@ -62,7 +142,7 @@ func ReadItems(ctx context.Context, connString string) (*bootstrap.Contents, err
 	for _, t := range tables {
 		add("the content of "+t.Table, fmt.Sprintf("%d rows with checksum %s", t.Rows, t.Sum))
 	}
-	slices.SortFunc(contents.Items, func(a, b bootstrap.Item) int { return strings.Compare(a.Name, b.Name) })
+	sortItems(contents.Items)
 	return contents, nil
 }
 
@@ -119,8 +199,12 @@ var definitionSums = strings.Join([]string{
 	`SELECT 'the settings of the database', s.setconfig::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid ` +
 		`= s.setdatabase WHERE s.setrole = 0 AND d.datname = current_database()`,
 
+	`SELECT 'the settings of roles', md5(string_agg(concat_ws(' ', pg_get_userbyid(s.setrole), s.setconfig::text), ` +
+		`',' ORDER BY pg_get_userbyid(s.setrole) COLLATE "C")) FROM pg_db_role_setting s JOIN pg_database d ` +
+		`ON d.oid = s.setdatabase WHERE s.setrole <> 0 AND d.datname = current_database() HAVING count(*) > 0`,
+
 	`
-SELECT 'role ' || quote_ident(rolname), md5(concat_ws('|', rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,
+SELECT '` + roleItem + `' || quote_ident(rolname), md5(concat_ws('|', rolsuper, rolinherit, rolcreaterole, rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolpassword, rolvaliduntil,
   (SELECT string_agg(pg_get_userbyid(m.roleid) || ' ' || m.admin_option::text, ',' ORDER BY pg_get_userbyid(m.roleid) COLLATE "C") FROM pg_auth_members m WHERE m.member = r.oid),
   (SELECT string_agg(s.setconfig::text, ',' ORDER BY s.setconfig::text COLLATE "C") FROM pg_db_role_setting s WHERE s.setrole = r.oid AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))))
 FROM pg_authid r WHERE rolname NOT LIKE 'pg\_%' AND rolname NOT LIKE 'tutti\_%'`,

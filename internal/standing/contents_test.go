@@ -12,14 +12,80 @@ import (
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
+// contentsOf is what a database holds, with Tutti installed.
 func contentsOf(t *testing.T, s *pgtest.Server, db string) *bootstrap.Contents {
 	t.Helper()
-	c, err := ReadContents(t.Context(), s.ConnString(db)+link.OwnOptions, &config.Config{Cluster: "c", Member: 1},
-		"the log")
+	_, _, err := installFirst(t.Context(), s.ConnString(db)+link.OwnOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ReadItems(t.Context(), s.ConnString(db)+link.OwnOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// allOf is what ReadContents says for a member whose main database is this one.
+func allOf(t *testing.T, s *pgtest.Server, main string) (*bootstrap.Contents, error) {
+	t.Helper()
+	c := &config.Config{Cluster: "c", Member: 1, Database: main, Limits: config.Limits{Databases: 4}}
+	return ReadContents(t.Context(), func(db string) string { return s.ConnString(db) + link.OwnOptions }, c, "the log")
+}
+
+// TestContentsOfAServer: databases beside the main one count, by name; one that nobody has used does not.
+func TestContentsOfAServer(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t)
+	all := func(main string) *bootstrap.Contents {
+		t.Helper()
+		c, err := allOf(t, s, main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if c := all("postgres"); !c.Empty() {
+		t.Errorf("a new server holds %v", c)
+	}
+	s.Exec(t, "", "CREATE DATABASE shop", "CREATE DATABASE \"a b\"", "CREATE ROLE clerk")
+	s.Exec(t, "shop", "CREATE TABLE stock(k int PRIMARY KEY)", "ALTER ROLE clerk IN DATABASE shop SET work_mem = '5MB'")
+	before := all("postgres")
+	if got := strings.Join(before.Databases, ", "); got != "a b, shop" || before.Empty() {
+		t.Errorf("the databases are %s", got)
+	}
+	for _, change := range []struct{ db, sql, want string }{
+		{"shop", "INSERT INTO stock VALUES (1)", "the content of public.stock in database \"shop\""},
+		{"shop", "ALTER ROLE clerk IN DATABASE shop SET work_mem = '6MB'",
+			"the settings of roles in database \"shop\""},
+		{"a b", "CREATE VIEW v AS SELECT 1", "the definition of public.v in database \"a b\""},
+		{"", "ALTER ROLE clerk LOGIN", "role clerk"},
+	} {
+		s.Exec(t, change.db, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
+			change.sql)
+		after := all("postgres")
+		if d := itemsThatDiffer(before, after); strings.Join(d, "; ") != change.want {
+			t.Errorf("after %s the difference is %q, want %q", change.sql, d, change.want)
+		}
+		before = after
+	}
+	if c := all("shop"); strings.Join(c.Databases, ", ") != "a b" { // postgres is as initdb has made it
+		t.Errorf("beside shop: %v", c.Databases)
+	}
+	s.Exec(t, "", "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
+		"CREATE TABLE used()")
+	if c := all("shop"); strings.Join(c.Databases, ", ") != "a b, postgres" {
+		t.Errorf("beside shop, once postgres is used: %v", c.Databases)
+	}
+	s.Exec(t, "", "CREATE DATABASE b", "CREATE DATABASE c")
+	if _, err := allOf(t, s, "shop"); err == nil || !strings.Contains(err.Error(), "has 5 databases") {
+		t.Errorf("too many databases: %v", err)
+	}
+	s.Exec(t, "", "DROP DATABASE b", "DROP DATABASE c")
+	s.Exec(t, "a b", "UPDATE tutti.progress SET member = 2, cluster = 'c'")
+	if _, err := allOf(t, s, "shop"); err == nil || !strings.Contains(err.Error(), "belongs to member 2") {
+		t.Errorf("databases of two servers: %v", err)
+	}
 }
 
 // itemsThatDiffer are those that are not the same in two databases.
@@ -124,14 +190,13 @@ func TestContents(t *testing.T) {
 		before = after
 	}
 	s.Exec(t, one, "UPDATE tutti.progress SET member = 2, cluster = 'c'")
-	if c := contentsOf(t, s, one); c.CopyOf != 2 || len(c.Items) > 0 {
-		t.Errorf("a copy of member 2 says that it is %v", c)
+	if c, err := allOf(t, s, one); err != nil || c.CopyOf != 2 || len(c.Items) > 0 {
+		t.Errorf("a copy of member 2 says that it is %v, %v", c, err)
 	}
 	for cluster, want := range map[string]string{"c": "is gone but its database is there",
 		"d": `belongs to cluster "d"`} {
 		s.Exec(t, one, "UPDATE tutti.progress SET member = 1, cluster = '"+cluster+"'")
-		_, err := ReadContents(t.Context(), s.ConnString(one)+link.OwnOptions, &config.Config{Cluster: "c", Member: 1},
-			"the log")
+		_, err := allOf(t, s, one)
 		if failure.Permanent(err, true, time.Now()) == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a database of cluster %s gives %v", cluster, err)
 		}

@@ -20,10 +20,17 @@ import (
 // MainGroup is the number of the configured database. Its order has the definitions of what all databases share.
 const MainGroup = 0
 
+// FirstGroup is the number of the first database with which the cluster begins beside the configured one; the others
+// follow by name. Those of databases that are created later are ordinals, none of which comes so far.
+const FirstGroup = 1 << 62
+
 // LogDir is where a database's log is.
 func LogDir(c *config.Config, group uint64) string {
-	if group == MainGroup {
+	switch {
+	case group == MainGroup:
 		return filepath.Join(c.DataDir, "log")
+	case group >= FirstGroup:
+		return filepath.Join(c.DataDir, fmt.Sprintf("log-first-%d", group-FirstGroup))
 	}
 	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
 }

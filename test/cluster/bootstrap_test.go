@@ -266,7 +266,7 @@ func TestFirstDatabases(t *testing.T) {
 	}
 	for _, k := range c.All() {
 		c.ended(k, "the databases are not equal: ")
-		c.ended(k, "set clone_from there")
+		c.ended(k, "those that have nothing copy it")
 	}
 	c.ended(1, "role clerk is ")
 

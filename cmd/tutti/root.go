@@ -31,7 +31,8 @@ func rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
-		{groupOperate, []*cobra.Command{nodeCommand(), statusCommand(), checkCommand(), versionCommand()}},
+		{groupOperate, []*cobra.Command{nodeCommand(), statusCommand(), checkCommand(), adoptCommand(),
+			versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {
 		for _, c := range g.commands {

@@ -107,7 +107,13 @@ func (c *cloning) receive(ctx context.Context, cfg *pgconn.Config) error {
 	if err := c.unpackBackup(ctx, conn); err != nil {
 		return err
 	}
-	return configureClone(c.work, settings, c.account)
+	hba := hbaTrust
+	if adopted, err := Adopted(c.work); err != nil {
+		return err
+	} else if adopted {
+		hba = hbaWithPasswords
+	}
+	return configureClone(c.work, settings, hba, c.account)
 }
 
 // useDonors finds binaries of the donor's major version instead.
@@ -143,7 +149,10 @@ func donorSettings(ctx context.Context, conn *pgconn.PgConn) (map[string]string,
 		if err != nil || len(rs) != 1 || len(rs[0].Rows) != 1 {
 			return nil, fmt.Errorf("reading the donor's setting %s: %w", name, err)
 		}
-		m[name] = string(rs[0].Rows[0][0])
+		// A locale that nobody has set is shown as nothing, which cannot be set.
+		if value := string(rs[0].Rows[0][0]); value != "" {
+			m[name] = value
+		}
 	}
 	return m, nil
 }
@@ -212,10 +221,17 @@ func skipCloned(name string) bool {
 	return dir == "." && notCloned[name] || dir == "log" || dir == "pg_log"
 }
 
-// configureClone writes the clone's own configuration.
-func configureClone(work string, settings map[string]string, a *account) error {
-	hba := "# Written by Tutti: the unix socket's permissions are the access control.\n" +
+// Who may use the socket of a server that is not made by initdb. One that was adopted, and copies of it, have roles with
+// passwords, SCRAM verifiers or of MD5: clients are asked for them.
+const (
+	hbaTrust = "# Written by Tutti: the unix socket's permissions are the access control.\n" +
 		"local all all trust\nlocal replication all trust\n"
+	hbaWithPasswords = "# Written by Tutti: postgres is Tutti itself; others have the passwords that they had.\n" +
+		"local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n"
+)
+
+// configureClone writes a configuration of a clone's own.
+func configureClone(work string, settings map[string]string, hba string, a *account) error {
 	conf := append([]byte("# The donor's values when this server was cloned.\n"), render(settings)...)
 	return errors.Join(
 		writeFile(filepath.Join(work, "postgresql.conf"), append(conf, includeLine+"\n"...), a),

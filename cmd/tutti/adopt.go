@@ -14,8 +14,8 @@ func adoptCommand() *cobra.Command {
 		Use: "adopt --config FILE [DIRECTORY]", Short: "Have a cluster begin with a PostgreSQL that is there already",
 		Long: "Makes a data directory of a stopped PostgreSQL the one of a node that has not begun yet: a copy of " +
 			"it, or itself.\nWithout DIRECTORY, that in the node's data_dir. When all nodes are started, those that " +
-			"have nothing copy it.\nBefore that it says what would be lost, and then changes nothing, and what will be " +
-			"different.\n\nExit codes:\n" +
+			"have nothing copy it.\nBefore that it says what would be lost, and then changes nothing, and what will " +
+			"be different.\n\nExit codes:\n" +
 			"  0  it was adopted, or can be (--dry-run)\n  1  something would be lost; nothing was changed\n" +
 			"  3  the directory cannot be looked at, or adopted",
 		Args: func(c *cobra.Command, args []string) error { return adopt.Usage(cobra.MaximumNArgs(1)(c, args)) },

@@ -53,8 +53,8 @@ const ofExtension = `EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::reg
 var ofServer = []question{
 	{Refused, `SELECT 'role ' || quote_ident(rolname) FROM pg_roles WHERE rolname IN ('tutti_owner', 'tutti_reader')
   AND rolcanlogin`, "Tutti's own things belong to a role of this name", "ALTER ROLE … RENAME TO, or DROP ROLE"},
-	{Refused, `SELECT 'role postgres' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'postgres' AND rolsuper AND
-  rolcanlogin)`, "Tutti works as this role, which must be a superuser that may log in",
+	{Refused, `SELECT 'role postgres' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'postgres'
+  AND rolsuper AND rolcanlogin)`, "Tutti works as this role, which must be a superuser that may log in",
 		"ALTER ROLE postgres SUPERUSER LOGIN"},
 	{Refused, `SELECT 'database ' || quote_ident(datname) FROM pg_database
   WHERE NOT datallowconn AND datname <> 'template0'`,
@@ -94,7 +94,8 @@ var ofDatabase = []question{
 		"what is written to tables of PostgreSQL's schemas is not replicated", "ALTER TABLE … SET SCHEMA"},
 	{Refused, `SELECT 'trigger ' || quote_ident(t.tgname) || ' of ' || ` + named + ` FROM pg_trigger t JOIN pg_class c
   ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') AND ` + ofUsers, "it would fire again at every member that applies a row", "ALTER TABLE … ENABLE TRIGGER"},
+  WHERE NOT t.tgisinternal AND t.tgenabled IN ('A', 'R') AND ` + ofUsers,
+		"it would fire again at every member that applies a row", "ALTER TABLE … ENABLE TRIGGER"},
 	{Refused, `SELECT 'rule ' || quote_ident(r.rulename) || ' of ' || ` + named + ` FROM pg_rewrite r JOIN pg_class c
   ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace WHERE r.ev_enabled IN ('A', 'R') AND ` + ofUsers,
 		"it would fire again at every member that applies a row", "ALTER TABLE … ENABLE RULE"},
@@ -110,7 +111,8 @@ var ofDatabase = []question{
   ('plpgsql', 'tutti')`, "its files must be on every machine, of the same version", ""},
 	{Differs, `SELECT 'function ' || p.oid::regprocedure || ' in ' || p.probin FROM pg_proc p JOIN pg_namespace n
   ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-  WHERE l.lanname = 'c' AND ` + ofUsers + ` AND NOT ` + fmt.Sprintf(ofExtension, "pg_proc", "p.oid"), "its library must be on every machine", ""},
+  WHERE l.lanname = 'c' AND ` + ofUsers + ` AND NOT ` + fmt.Sprintf(ofExtension, "pg_proc", "p.oid"),
+		"its library must be on every machine", ""},
 	{Differs, `SELECT 'table without a key ' || ` + named + ` FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND ` + ofUsers + ` AND NOT EXISTS (SELECT FROM pg_index i
@@ -129,7 +131,8 @@ var ofDatabase = []question{
 		"it is defined at all members; a subscriber would need a slot at one of them", ""},
 	{Differs, `SELECT 'sequence ' || ` + named + ` FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE NOT s.seqcycle AND (s.seqmax::numeric - s.seqmin) / abs(s.seqincrement) < 256 AND ` + ofUsers, "it has so few values that member 1 has them all: nextval fails elsewhere", ""},
+  WHERE NOT s.seqcycle AND (s.seqmax::numeric - s.seqmin) / abs(s.seqincrement) < 256 AND ` + ofUsers,
+		"it has so few values that member 1 has them all: nextval fails elsewhere", ""},
 	{Differs, `SELECT 'sequence ' || ` + named + ` FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE s.seqcycle AND ` + ofUsers,
 		"each member goes round in a share of its values", ""},
@@ -137,7 +140,8 @@ var ofDatabase = []question{
   JOIN pg_namespace n ON n.oid = c.relnamespace WHERE NOT s.seqcycle AND ` + ofUsers + `
   AND (s.seqmax::numeric - s.seqmin) / abs(s.seqincrement) BETWEEN 256 AND 1073741823 AND CASE WHEN s.seqincrement > 0
   THEN 2 * (pg_sequence_last_value(c.oid)::numeric - s.seqmin)
-  ELSE 2 * (s.seqmax - pg_sequence_last_value(c.oid)::numeric) END > s.seqmax::numeric - s.seqmin`, "more than half of its values are used, and the members divide what is left",
+  ELSE 2 * (s.seqmax - pg_sequence_last_value(c.oid)::numeric) END > s.seqmax::numeric - s.seqmin`,
+		"more than half of its values are used, and the members divide what is left",
 		"ALTER SEQUENCE … AS bigint, before"},
 }
 
@@ -146,7 +150,7 @@ func survey(ctx context.Context, v *instance.Visit, c *config.Config) ([]Finding
 	conn, err := pgx.Connect(ctx, v.ConnString("template1"))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "28000" || pg.Code == "28P01") {
-		return []Finding{{Refused, "", "role postgres", "Tutti works as this role, and it cannot log in: " + pg.Message,
+		return []Finding{{Refused, "", "role postgres", "Tutti works as it, and it cannot log in: " + pg.Message,
 			"start the server as before, CREATE ROLE postgres SUPERUSER LOGIN"}}, nil
 	}
 	if err != nil {
@@ -211,7 +215,8 @@ func surveyOne(ctx context.Context, connString, name string) ([]Finding, error) 
 	}
 	return ask(ctx, conn, name, []question{{Differs, `SELECT count(*) || ' objects of users' FROM (
   SELECT relnamespace AS ns FROM pg_class UNION ALL SELECT pronamespace FROM pg_proc) o
-  JOIN pg_namespace n ON n.oid = o.ns WHERE ` + ofUsers + ` HAVING count(*) > 0`, "databases that are created begin with them, as before", ""}})
+  JOIN pg_namespace n ON n.oid = o.ns WHERE ` + ofUsers + ` HAVING count(*) > 0`,
+		"databases that are created begin with them, as before", ""}})
 }
 
 // clusterOf is the cluster to which a database belongs; empty: none.

@@ -86,8 +86,8 @@ func (e *earlier) stop() {
 	}
 }
 
-// TestAdopted: a cluster begins with a PostgreSQL that was there before it, with all databases, roles and sequences. The
-// members that have nothing copy it by themselves.
+// TestAdopted: a cluster begins with a PostgreSQL that was there before it, with all databases, roles and sequences.
+// The members that have nothing copy it by themselves.
 func TestAdopted(t *testing.T) {
 	t.Parallel()
 	c := New(t, 3, func(_ int, c *config.Config) { c.Postgres.CloneFrom = "" })
@@ -128,7 +128,8 @@ func TestAdopted(t *testing.T) {
 	shop.WaitReady()
 	archive.WaitReady()
 
-	c.Everywhere("SELECT count(*), (SELECT count(*) FROM events), (SELECT count(*) FROM parted) FROM stock", "5000|500|50")
+	c.Everywhere("SELECT count(*), (SELECT count(*) FROM events), (SELECT count(*) FROM parted) FROM stock",
+		"5000|500|50")
 	c.Everywhere("SHOW timezone", "Europe/Berlin")
 	c.Everywhere("SELECT convert_from(lo_get(12345), 'UTF8')", "large")
 	archive.Everywhere("SELECT count(*) FROM a", "1")
@@ -153,13 +154,14 @@ func TestAdopted(t *testing.T) {
 			if err := probe(t.Context(), url, "SELECT 1"); err != nil {
 				t.Errorf("%s cannot log in at node %d: %v", role, k, err)
 			}
-			if err := probe(t.Context(), strings.Replace(url, password, "wrong", 1), "SELECT 1"); Code(err) != "28P01" {
+			url = strings.Replace(url, password, "wrong", 1)
+			if err := probe(t.Context(), url, "SELECT 1"); Code(err) != "28P01" {
 				t.Errorf("%s with a wrong password at node %d: %v", role, k, err)
 			}
 		}
 	}
-	c.Everywhere("SELECT count(*), count(*) FILTER (WHERE v = 'y'), (SELECT count(*) FROM events WHERE what = 'y') FROM stock",
-		"5003|3|3")
+	c.Everywhere("SELECT count(*), count(*) FILTER (WHERE v = 'y') FROM stock", "5003|3")
+	c.Everywhere("SELECT count(*) FILTER (WHERE what = 'y') FROM events", "3")
 	shop.Everywhere("SELECT count(*) FROM sold", "103")
 	archive.Everywhere("SELECT count(*) FROM a", "4")
 	c.Check()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/embedded/untar"
@@ -138,16 +139,25 @@ func takeOver(from, to string) error {
 	if err == nil {
 		err = os.Rename(from, to)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EXDEV):
+		return fmt.Errorf("the data directory cannot be moved to another file system: have it copied: %w", err)
+	case err != nil:
 		return fmt.Errorf("the data directory cannot be moved: %w", err)
 	}
 	return errors.Join(untar.SyncFile(filepath.Dir(to)), untar.SyncFile(filepath.Dir(from)))
 }
 
+// configured reports whether Tutti has run a server on a data directory.
+func configured(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, confName))
+	return err == nil
+}
+
 // configureAdopted writes a configuration in the place of what is there, which is kept beside it. A server that Tutti
 // runs already has its own. The mark comes last.
 func configureAdopted(dir string, settings map[string]string, a *account) error {
-	if _, err := os.Stat(filepath.Join(dir, confName)); errors.Is(err, fs.ErrNotExist) {
+	if !configured(dir) {
 		for _, name := range configFiles {
 			path := filepath.Join(dir, name)
 			if _, err := os.Lstat(path + beforeSuffix); err == nil {
@@ -229,7 +239,11 @@ func copyFile(from, to string) (n int64, err error) {
 
 // ReadSettings reads the settings of the configuration files of a data directory, the later ones winning. Main names
 // postgresql.conf where it is elsewhere. Files that they include are not read; the directives are among the settings.
+// There are none of a server that Tutti runs already: its files stay.
 func ReadSettings(dir, main string) (map[string]string, error) {
+	if configured(dir) {
+		return nil, nil
+	}
 	kept := func(name string) string {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path + beforeSuffix); err == nil {

@@ -22,14 +22,15 @@ func TestSettingsOfBefore(t *testing.T) {
 		t.Helper()
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	write("postgresql.conf", "# a comment\n\nTimeZone = 'Europe/Berlin'   # ours\nshared_buffers=1GB# more\nport 5433\n"+
+	write("postgresql.conf", "# a comment\n\n"+
+		"TimeZone = 'Europe/Berlin'   # ours\nshared_buffers=1GB# more\nport 5433\n"+
 		"search_path = '\"$user\", it''s \\'this\\''\nwork_mem = 5MB\ninclude_dir 'conf.d'\nfsync = on\n#jit = off\n")
 	write("postgresql.auto.conf", "work_mem = '7MB'\n")
 	all, err := ReadSettings(dir, "")
 	must(t, err)
-	if want := map[string]string{"timezone": "Europe/Berlin", "shared_buffers": "1GB", "port": "5433",
-		"search_path": `"$user", it's 'this'`, "work_mem": "7MB", "include_dir": "conf.d", "fsync": "on"}; !maps.Equal(all,
-		want) {
+	want := map[string]string{"timezone": "Europe/Berlin", "shared_buffers": "1GB", "port": "5433",
+		"search_path": `"$user", it's 'this'`, "work_mem": "7MB", "include_dir": "conf.d", "fsync": "on"}
+	if !maps.Equal(all, want) {
 		t.Errorf("%v, want %v", all, want)
 	}
 	kept, left := Kept(all)
@@ -47,7 +48,8 @@ func TestSettingsOfBefore(t *testing.T) {
 		t.Errorf("with a file elsewhere: %v, %v", all, err)
 	}
 	write("postgresql.conf"+beforeSuffix, "jit = on\n") // an adoption before was broken off
-	if all, err := ReadSettings(dir, ""); err != nil || !maps.Equal(all, map[string]string{"jit": "on", "work_mem": "7MB"}) {
+	want = map[string]string{"jit": "on", "work_mem": "7MB"}
+	if all, err := ReadSettings(dir, ""); err != nil || !maps.Equal(all, want) {
 		t.Errorf("after a broken adoption: %v, %v", all, err)
 	}
 }
@@ -169,7 +171,8 @@ func TestVisit(t *testing.T) {
 	if _, err := conn.Exec(timeout(t), "DELETE FROM kept"); err == nil {
 		t.Error("it can be written to")
 	}
-	if err := MayAdopt(from); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), "pg_ctl stop -m fast -D "+from) {
+	err = MayAdopt(from)
+	if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), "pg_ctl stop -m fast -D "+from) {
 		t.Errorf("while a server runs: %v", err)
 	}
 	must(t, conn.Close(timeout(t)))

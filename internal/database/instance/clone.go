@@ -221,7 +221,7 @@ func skipCloned(name string) bool {
 	return dir == "." && notCloned[name] || dir == "log" || dir == "pg_log"
 }
 
-// Who may use the socket of a server that is not made by initdb. One that was adopted, and copies of it, have roles with
+// Who may use the socket of a server that initdb has not made. One that was adopted, and copies of it, have roles with
 // passwords, SCRAM verifiers or of MD5: clients are asked for them.
 const (
 	hbaTrust = "# Written by Tutti: the unix socket's permissions are the access control.\n" +

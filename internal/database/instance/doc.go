@@ -6,9 +6,8 @@
 //
 // Files beside the data directory D: D.lock (held while the server runs), D.run (the socket's
 // directory) or D.socketdir (where it is instead, when D.run would be too long a path),
-// D.init and D.clone (unfinished work, removed by the next attempt), D.replaced (what a clone has taken the place of,
-// see Replace), postgres.log, and postgres.log.1 and so on (what
-// came before it).
+// D.init, D.clone and D.adopt (unfinished work, removed by the next attempt), D.replaced (what a clone has taken the
+// place of, see Replace), postgres.log, and postgres.log.1 and so on (what came before it).
 //
 // Invariants:
 //
@@ -26,6 +25,8 @@
 //	    Start does it).
 //	I8  With LogBytesMax no line of the server's log is lost, but for what is older than LogFilesMax files.
 //	I9  Who is lent a server speaks to it in the replication protocol only.
+//	I10 A server that is visited runs on files that stay as they are, but for what any start and stop writes; it is
+//	    never asked to write. What is adopted as a copy is only read.
 //
 // What it does not do: restart a server that exited, upgrade data directories, manage servers with tablespaces.
 package instance

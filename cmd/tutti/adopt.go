@@ -30,6 +30,8 @@ func adoptCommand() *cobra.Command {
 	f.StringVar(&o.Config, "config", "", "configuration file of the node (TOML)")
 	f.BoolVar(&o.Move, "move", false, "move the directory instead of copying it: the server of before has none then")
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be lost, or be different, and change nothing")
+	f.StringVar(&o.Server, "server", "", "with --dry-run: connection string of a server that runs, to look at before "+
+		"it is stopped")
 	f.StringVar(&o.Conf, "postgresql-conf", "", "the server's postgresql.conf, if it is not in the directory")
 	f.StringVarP(&o.Format, "output", "o", "table", "table or json")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return adopt.Usage(err) })

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -22,6 +24,7 @@ type Options struct {
 	Config string // a node's
 	From   string // a data directory; empty: the node's own
 	Conf   string // where postgresql.conf is; empty: in the data directory
+	Server string // with DryRun: connection string of a server that runs, in the place of a directory
 	Move   bool
 	DryRun bool
 	Format string // table or json
@@ -72,15 +75,18 @@ func Run(ctx context.Context, o Options, w io.Writer) error {
 	if err != nil {
 		return Usage(err)
 	}
-	r, adoption, build, err := prepare(ctx, o, c)
+	var r *Report
+	var adoption *instance.Adoption
+	var build embedded.Build
+	if o.Server == "" {
+		r, adoption, build, err = prepare(ctx, o, c)
+	} else {
+		r, err = ahead(ctx, o, c)
+	}
 	if err != nil {
 		return Usage(err)
 	}
-	for _, f := range r.Findings {
-		if f.Weight == Refused {
-			r.Refused++
-		}
-	}
+	r.count()
 	if r.Refused == 0 && !o.DryRun {
 		pg := instance.New(instance.Options{Build: build, DataDir: r.To})
 		if err := instance.Adopt(ctx, pg, *adoption); err != nil {
@@ -96,6 +102,15 @@ func Run(ctx context.Context, o Options, w io.Writer) error {
 			"server as before, change them, stop it, and try again", r.Refused)}
 	}
 	return nil
+}
+
+// count counts what is refused.
+func (r *Report) count() {
+	for _, f := range r.Findings {
+		if f.Weight == Refused {
+			r.Refused++
+		}
+	}
 }
 
 // prepare finds out what there is to adopt, and changes nothing.
@@ -134,14 +149,71 @@ func prepare(ctx context.Context, o Options, c *config.Config) (r *Report, a *in
 	if r.Findings, err = look(ctx, from, build, c); err != nil {
 		return nil, nil, build, err
 	}
-	for _, name := range left {
-		if _, set := p.Settings[name]; set {
-			continue
-		}
-		r.Findings = append(r.Findings, Finding{Differs, "", "setting " + name + " = '" + settings[name] + "'",
-			"the configuration is Tutti's", "put it into [postgres.settings] of all nodes, if it is needed"})
-	}
+	r.Findings = append(r.Findings, ofSettings(left, settings, c)...)
 	return r, &instance.Adoption{From: from, Move: o.Move, Settings: kept}, build, nil
+}
+
+// ahead surveys a server that runs, before anybody stops it.
+func ahead(ctx context.Context, o Options, c *config.Config) (*Report, error) {
+	if !o.DryRun || o.From != "" || o.Move || o.Conf != "" {
+		return nil, errors.New("a server that runs can only be looked at: --server goes with --dry-run, and with no " +
+			"directory")
+	}
+	cfg, err := pgx.ParseConfig(o.Server)
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["default_transaction_read_only"] = "on"
+	reach := func(ctx context.Context, database string) (*pgx.Conn, error) {
+		cfg := cfg.Copy()
+		cfg.Database = database
+		return pgx.ConnectConfig(ctx, cfg)
+	}
+	conn, err := reach(ctx, "template1")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	r := &Report{From: fmt.Sprintf("%s:%d", cfg.Host, cfg.Port), To: filepath.Join(c.DataDir, "postgres")}
+	var major int
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version'), "+
+		"current_setting('server_version_num')::int / 10000").Scan(&r.PostgreSQL, &major); err != nil {
+		return nil, err
+	}
+	where := embedded.Options{BinDir: c.Postgres.BinDir, NoSystem: c.Postgres.NoSystem, Major: major}
+	if _, err := embedded.FindContext(ctx, where); err != nil {
+		return nil, err
+	}
+	if r.Findings, err = survey(ctx, reach, c); err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE source IN "+
+		"('configuration file', 'command line')")
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	var name, value string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		settings[strings.ToLower(name)] = value
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	_, left := instance.Kept(settings)
+	r.Findings = append(r.Findings, ofSettings(left, settings, c)...)
+	return r, nil
+}
+
+// ofSettings are the settings of before that a node's configuration does not have.
+func ofSettings(left []string, settings map[string]string, c *config.Config) (found []Finding) {
+	for _, name := range left {
+		if _, set := c.Postgres.Settings[name]; !set {
+			found = append(found, Finding{Differs, "", "setting " + name + " = '" + settings[name] + "'",
+				"the configuration is Tutti's", "put it into [postgres.settings] of all nodes, if it is needed"})
+		}
+	}
+	return found
 }
 
 // free says why the node of a configuration cannot adopt anything any more.
@@ -176,7 +248,9 @@ func look(ctx context.Context, from string, build embedded.Build, c *config.Conf
 	if err != nil {
 		return nil, err
 	}
-	found, err := survey(ctx, v, c)
+	found, err := survey(ctx, func(ctx context.Context, database string) (*pgx.Conn, error) {
+		return pgx.Connect(ctx, v.ConnString(database))
+	}, c)
 	return found, errors.Join(err, v.Close())
 }
 
@@ -199,7 +273,11 @@ func (r *Report) print(w io.Writer, o Options) error {
 		fmt.Fprintf(tw, "%s was adopted as %s (PostgreSQL %s). Start this node, and all others: those that have "+
 			"nothing copy it.\n", r.From, r.To, r.PostgreSQL)
 	case r.Refused == 0:
-		fmt.Fprintf(tw, "%s can be adopted (PostgreSQL %s).\n", r.From, r.PostgreSQL)
+		when := ""
+		if o.Server != "" {
+			when = ", once it is stopped"
+		}
+		fmt.Fprintf(tw, "%s can be adopted (PostgreSQL %s)%s.\n", r.From, r.PostgreSQL, when)
 	}
 	return tw.Flush()
 }

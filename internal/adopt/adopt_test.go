@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,6 +218,50 @@ func TestRun(t *testing.T) {
 	bad(Options{Config: file + "x"}, "no such file")
 	if err := Run(t.Context(), Options{Config: file, Format: "yaml"}, nil); err == nil {
 		t.Error("it knows every format")
+	}
+}
+
+// TestAhead: a server that runs is looked at as well as a stopped one, and goes on.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, pgtest.Setting("max_prepared_transactions", "2"), pgtest.Setting("work_mem", "7MB"))
+	s.Exec(t, "", "CREATE DATABASE shop")
+	s.Exec(t, "shop", "CREATE TABLE heap(v int)", "BEGIN", "INSERT INTO heap VALUES (1)",
+		"PREPARE TRANSACTION 'it''s'")
+	file, dataDir := member(t, "")
+	o := Options{Config: file, DryRun: true, Server: s.ConnString("postgres")}
+	r, code, err := run(t, o)
+	if code != exitRefused || r == nil || r.Adopted || r.Refused != 1 {
+		t.Fatalf("%+v, exit code %d, %v", r, code, err)
+	}
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, fmt.Sprint(f.Database, " ", f.What))
+	}
+	for _, want := range []string{" prepared transaction 'it''s'", "shop table without a key public.heap",
+		" setting work_mem = '7MB'"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not among %q", want, got)
+		}
+	}
+	s.Exec(t, "shop", "COMMIT PREPARED 'it''s'")
+	if r, code, err := run(t, o); code != 0 || err != nil || r.Refused != 0 || r.Adopted {
+		t.Errorf("%+v, exit code %d, %v", r, code, err)
+	}
+	for what, wrong := range map[string]Options{ // order-free: each for itself
+		"it is to be adopted":  {Config: file, Server: o.Server},
+		"a directory is named": {Config: file, Server: o.Server, DryRun: true, From: s.DataDir()},
+		"nobody answers":       {Config: file, Server: "host=/none", DryRun: true},
+		"it is to be moved":    {Config: file, Server: o.Server, DryRun: true, Move: true},
+		"it cannot be read":    {Config: file, Server: "port=many", DryRun: true},
+		"a file is named, too": {Config: file, Server: o.Server, DryRun: true, Conf: file},
+	} {
+		if _, code, err := run(t, wrong); code != exitNot || err == nil {
+			t.Errorf("%s: exit code %d, %v", what, code, err)
+		}
+	}
+	if left, err := filepath.Glob(dataDir + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("%v is there, %v", left, err)
 	}
 }
 

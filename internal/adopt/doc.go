@@ -1,7 +1,7 @@
 // Package adopt makes a PostgreSQL data directory that was there before Tutti the one with which a cluster begins:
 // tutti adopt.
 //
-//	adopt   the command: finds the directory, surveys it, carries the adoption out
+//	adopt   the command: finds the directory, surveys it, carries the adoption out; or surveys a server that runs
 //	survey  what of its databases a cluster cannot have, or has otherwise: one query each
 //
 // Neighbours: instance copies or moves the directory and marks it (Adopt), and runs a server on it for the survey

@@ -49,6 +49,11 @@ const named = `quote_ident(n.nspname) || '.' || quote_ident(c.relname)`
 const ofExtension = `EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND ` +
 	`e.deptype = 'e')`
 
+const (
+	whyPrepared = "two-phase commit is not replicated: it could never end"
+	doPrepared  = "COMMIT PREPARED or ROLLBACK PREPARED (pg_prepared_xacts has them)"
+)
+
 // ofServer are asked once, in any database.
 var ofServer = []question{
 	{Refused, `SELECT 'role ' || quote_ident(rolname) FROM pg_roles WHERE rolname IN ('tutti_owner', 'tutti_reader')
@@ -70,6 +75,7 @@ var ofServer = []question{
 	{Refused, `SELECT 'subscription ' || quote_ident(s.subname) || ' of database ' || quote_ident(d.datname)
   FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid`,
 		"each member would receive the same changes", "DROP SUBSCRIPTION, and feed them in through a client"},
+	{Refused, `SELECT 'prepared transaction ' || quote_literal(gid) FROM pg_prepared_xacts`, whyPrepared, doPrepared},
 	{Differs, `SELECT 'database ' || quote_ident(datname) || ': ' || datcollversion FROM pg_database
   WHERE datallowconn AND datcollversion <> pg_database_collation_actual_version(oid)`,
 		"this machine sorts texts by another version of the locale than the one its indexes were made by",
@@ -145,9 +151,12 @@ var ofDatabase = []question{
 		"ALTER SEQUENCE … AS bigint, before"},
 }
 
-// survey looks at all databases of a server that is only read.
-func survey(ctx context.Context, v *instance.Visit, c *config.Config) ([]Finding, error) {
-	conn, err := pgx.Connect(ctx, v.ConnString("template1"))
+// connect reaches a database of the server that is surveyed.
+type connect func(ctx context.Context, database string) (*pgx.Conn, error)
+
+// survey looks at all databases of a server.
+func survey(ctx context.Context, reach connect, c *config.Config) ([]Finding, error) {
+	conn, err := reach(ctx, "template1")
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "28000" || pg.Code == "28P01") {
 		return []Finding{{Refused, "", "role postgres", "Tutti works as it, and it cannot log in: " + pg.Message,
@@ -172,7 +181,7 @@ func survey(ctx context.Context, v *instance.Visit, c *config.Config) ([]Finding
 	}
 	found = append(found, ofList(names, c)...)
 	for _, name := range names {
-		more, err := surveyOne(ctx, v.ConnString(name), name)
+		more, err := surveyOne(ctx, reach, name)
 		if err != nil {
 			return nil, fmt.Errorf("database %s: %w", name, err)
 		}
@@ -195,8 +204,8 @@ func ofList(names []string, c *config.Config) (found []Finding) {
 	return found
 }
 
-func surveyOne(ctx context.Context, connString, name string) ([]Finding, error) {
-	conn, err := pgx.Connect(ctx, connString)
+func surveyOne(ctx context.Context, reach connect, name string) ([]Finding, error) {
+	conn, err := reach(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +262,7 @@ func ask(ctx context.Context, conn *pgx.Conn, database string, list []question) 
 func unended(dir string) (found []Finding, err error) {
 	prepared, err := instance.Prepared(dir)
 	for _, name := range prepared {
-		found = append(found, Finding{Refused, "", "prepared transaction " + name,
-			"two-phase commit is not replicated: it could never end",
-			"COMMIT PREPARED or ROLLBACK PREPARED (pg_prepared_xacts has them)"})
+		found = append(found, Finding{Refused, "", "prepared transaction " + name, whyPrepared, doPrepared})
 	}
 	return found, err
 }

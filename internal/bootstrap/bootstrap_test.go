@@ -229,19 +229,26 @@ func TestBeginning(t *testing.T) {
 var sample = &Facts{Member: 2, Incarnation: 7, Known: map[uint32]uint64{3: 9, 1: 4}, Settings: settings("100"),
 	Contents: &Contents{Items: []Item{{"the content of public.t", "3 rows"}}, CopyOf: 1}}
 
+var adoptedSample = &Facts{Member: 1, Settings: settings("100"), Contents: &Contents{
+	Items:     []Item{{`the content of public.t in database "shop"`, "3 rows"}},
+	Databases: []string{"shop"}, Adopted: true}}
+
 // The encoded form is kept for ever.
 func TestGolden(t *testing.T) {
-	path := filepath.Join("testdata", "facts.golden")
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := sample.Append(nil); !bytes.Equal(got, bytes.TrimSpace(want)) {
-		t.Errorf("%s, want %s", got, want)
-	}
-	back, err := Decode(want)
-	if err != nil || !reflect.DeepEqual(back, sample) {
-		t.Errorf("%+v, %v", back, err)
+	for file, sample := range map[string]*Facts{ // order-free: files
+		"facts": sample, "facts_adopted": adoptedSample,
+	} {
+		want, err := os.ReadFile(filepath.Join("testdata", file+".golden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sample.Append(nil); !bytes.Equal(got, bytes.TrimSpace(want)) {
+			t.Errorf("%s, want %s", got, want)
+		}
+		back, err := Decode(want)
+		if err != nil || !reflect.DeepEqual(back, sample) {
+			t.Errorf("%+v, %v", back, err)
+		}
 	}
 	if _, err := Decode([]byte(`{"incarnation": 1}`)); err == nil {
 		t.Error("facts of nobody are taken")

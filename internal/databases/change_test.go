@@ -200,6 +200,24 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestBegin: the first databases are listed once, under numbers that no ordinal reaches; what has become of them since
+// stays.
+func TestBegin(t *testing.T) {
+	w := newWorld(t)
+	names := []string{w.name("a"), w.name("b")}
+	for range 2 {
+		if err := Begin(context.Background(), w.o.List, names); err != nil {
+			t.Fatal(err)
+		}
+		w.is("4611686018427387904 a open 0; 4611686018427387905 b open 0; ", "")
+	}
+	w.server.Exec(t, w.main, "UPDATE tutti.database SET name = 'c' WHERE name = '"+names[0]+"'")
+	if err := Begin(context.Background(), w.o.List, names); err != nil {
+		t.Fatal(err)
+	}
+	w.is("4611686018427387904 c open 0; 4611686018427387905 b open 0; ", "")
+}
+
 // TestDrop (DB1, DB2, DB3): a replica ends before its database does, whose log is kept then. Who is connected loses the
 // connection. What was broken off is done again.
 func TestDrop(t *testing.T) {

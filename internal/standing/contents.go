@@ -34,15 +34,15 @@ func ReadContents(ctx context.Context, connString func(database string) string, 
 	case cluster != "":
 		return &bootstrap.Contents{CopyOf: member}, nil
 	}
-	contents, err := ReadAll(ctx, connString, c.Database)
+	others, err := databasesBeside(ctx, connString, c.Database)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(contents.Databases) + 1; n > c.Limits.Databases {
+	if n := len(others) + 1; n > c.Limits.Databases {
 		return nil, &failure.Config{Err: fmt.Errorf("the server has %d databases (limits.databases is %d)", n,
 			c.Limits.Databases)}
 	}
-	for _, d := range contents.Databases {
+	for _, d := range others {
 		switch member, cluster, err := installFirst(ctx, connString(d)); {
 		case err != nil:
 			return nil, err
@@ -51,36 +51,31 @@ func ReadContents(ctx context.Context, connString func(database string) string, 
 				"none: they are not of one server", d, member, cluster, c.Database)}
 		}
 	}
-	if len(contents.Databases) == 0 {
-		return contents, nil
-	}
-	return ReadAll(ctx, connString, c.Database) // nobody can have written since
+	return readAll(ctx, connString, c.Database, others)
 }
 
-// ReadAll reads what ReadContents says: of the main database, and of the others that somebody has made, or has put
-// something into.
+// ReadAll reads what ReadContents says.
 func ReadAll(ctx context.Context, connString func(database string) string, main string) (*bootstrap.Contents, error) {
+	others, err := databasesBeside(ctx, connString, main)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(ctx, connString, main, others)
+}
+
+func readAll(ctx context.Context, connString func(database string) string, main string, others []string) (
+	*bootstrap.Contents, error) {
 	contents, err := ReadItems(ctx, connString(main))
 	if err != nil {
 		return nil, err
 	}
-	names, err := otherDatabases(ctx, connString(main))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		other, err := ReadItems(ctx, connString(name))
+	contents.Databases = others
+	for _, name := range others {
+		items, err := readOther(ctx, connString, name)
 		if err != nil {
-			return nil, fmt.Errorf("database %q: %w", name, err)
+			return nil, err
 		}
-		other.Items = slices.DeleteFunc(other.Items, func(i bootstrap.Item) bool {
-			return strings.HasPrefix(i.Name, roleItem) // of all databases
-		})
-		if name == initialDatabase && other.Empty() {
-			continue
-		}
-		contents.Databases = append(contents.Databases, name)
-		for _, i := range other.Items {
+		for _, i := range items.Items {
 			contents.Items = append(contents.Items, bootstrap.Item{
 				Name: i.Name + " in database " + pgx.Identifier{name}.Sanitize(), Value: i.Value})
 		}
@@ -89,12 +84,26 @@ func ReadAll(ctx context.Context, connString func(database string) string, main 
 	return contents, nil
 }
 
+// readOther reads what is in another database than the main one, without what belongs to all.
+func readOther(ctx context.Context, connString func(database string) string, name string) (*bootstrap.Contents, error) {
+	other, err := ReadItems(ctx, connString(name))
+	if err != nil {
+		return nil, fmt.Errorf("database %q: %w", name, err)
+	}
+	other.Items = slices.DeleteFunc(other.Items, func(i bootstrap.Item) bool {
+		return strings.HasPrefix(i.Name, roleItem)
+	})
+	return other, nil
+}
+
 // initialDatabase is one that initdb makes, and that clusters with another main one do not need.
 const initialDatabase = "postgres"
 
-// otherDatabases lists those beside the one that is connected to, in an order that all members share.
-func otherDatabases(ctx context.Context, connString string) (names []string, err error) {
-	conn, err := link.Connect(ctx, connString, "tutti contents", audit.Settings)
+// databasesBeside lists those beside the main one, in an order that all members share: those that somebody has made, or
+// has put something into.
+func databasesBeside(ctx context.Context, connString func(database string) string, main string) (names []string,
+	err error) {
+	conn, err := link.Connect(ctx, connString(main), "tutti contents", audit.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +114,17 @@ func otherDatabases(ctx context.Context, connString string) (names []string, err
 		return nil, fmt.Errorf("standing: list the databases: %w", err)
 	}
 	for _, row := range r[0].Rows {
-		names = append(names, string(row[0]))
+		name := string(row[0])
+		if name == initialDatabase {
+			other, err := readOther(ctx, connString, name)
+			if err != nil {
+				return nil, err
+			}
+			if other.Empty() {
+				continue
+			}
+		}
+		names = append(names, name)
 	}
 	return names, nil
 }

@@ -50,6 +50,8 @@ func MayAdopt(dir string) error {
 	switch {
 	case err != nil:
 		return err
+	case len(pids) > 0 && configured(dir):
+		return fmt.Errorf("%s: %w: stop the node to which it belongs, and try again", dir, ErrRunning)
 	case len(pids) > 0:
 		return fmt.Errorf("%s: %w: PostgreSQL runs on it (processes %v). Stop it, `pg_ctl stop -m fast -D %s` or as "+
 			"its service is stopped, see that nothing starts it again, and try again", dir, ErrRunning, pids, dir)

@@ -206,6 +206,7 @@ func TestMayNotAdopt(t *testing.T) {
 	i := New(options(t, dir))
 	must(t, i.Init(timeout(t)))
 	must(t, i.Start(timeout(t)))
+	refused(i.o.DataDir, "already running: stop the node to which it belongs")
 	must(t, i.Kill())
 	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
 		if pids, err := serversOn(i.o.DataDir); err == nil && len(pids) == 0 {

@@ -7,7 +7,8 @@ import (
 // lockedRelations are the relations that this transaction has locked as definitions do.
 const lockedRelations = "SELECT relation " + fromLocked
 
-const fromLocked = `FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND granted
+// A function where it stands may have a parameter that is called granted.
+const fromLocked = `FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND pg_locks.granted
       AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
         'AccessExclusiveLock')`
 

@@ -96,6 +96,7 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 // every COMMIT would take its longest way.
 func TestNothingIsDeferrableAtFirst(t *testing.T) {
 	m := newMembers(t, 1)
+	var known *Tables // as a member has them, which has only what is new described
 	for _, x := range []struct {
 		sql  string
 		want bool
@@ -106,9 +107,26 @@ func TestNothingIsDeferrableAtFirst(t *testing.T) {
 				x.sql); err != nil {
 				return err
 			}
-			known, err := Follow(ctx, tx, nil)
-			if err == nil && known.Deferrable() != x.want {
+			anew, err := Follow(ctx, tx, nil)
+			if err == nil && anew.Deferrable() != x.want {
 				t.Errorf("after %s: something is deferrable: %v", x.sql, !x.want)
+			}
+			return err
+		})
+	}
+	for _, x := range []struct {
+		sql  string
+		want bool
+	}{{"CREATE TABLE c (id int PRIMARY KEY)", false}, {"CREATE TABLE d (id int UNIQUE DEFERRABLE)", true},
+		{"CREATE TABLE e (id int PRIMARY KEY)", true}, {"DROP TABLE d", false},
+		{"ALTER TABLE e ADD FOREIGN KEY (id) REFERENCES c DEFERRABLE", true}} {
+		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				x.sql); err != nil {
+				return err
+			}
+			if known, err = Follow(ctx, tx, known); err == nil && known.Deferrable() != x.want {
+				t.Errorf("after %s, described in part: something is deferrable: %v", x.sql, !x.want)
 			}
 			return err
 		})

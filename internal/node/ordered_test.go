@@ -84,6 +84,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			for {
 				select {
 				case <-l.order.core.Groups():
+					l.flow.gate.Close()
 					done{l}.Done(nil, false)
 				case <-ctx.Done():
 					return
@@ -374,6 +375,26 @@ func TestLookedFor(t *testing.T) {
 	if l, known := tn.await(ctx, "nowhere"); l != nil || !known || main.order.core.Ordinal() <= before {
 		t.Errorf("one that is not: %v, known %v", l, known)
 	}
+	if !main.flow.gate.Enter(func() bool { return false }) { // so that nothing is applied
+		t.Fatal("the gate is closed")
+	}
+	found := make(chan *life, 1)
+	go func() { l, _ := tn.await(ctx, "late"); found <- l }()
+	await(t, "it looks", func() bool { return main.order.core.Ordinal() > main.order.core.Applied() })
+	late := newLife(tn, 9, "late")
+	late.audit = audit.New(auditOf(late))
+	tn.mu.Lock()
+	tn.lives[9] = late
+	tn.mu.Unlock()
+	select {
+	case <-found:
+		t.Error("it is not waited for what is ordered")
+	case <-time.After(30 * time.Millisecond):
+	}
+	main.flow.gate.Leave()
+	if l := <-found; l != late {
+		t.Errorf("one that comes meanwhile: %v", l)
+	}
 	tn.looking <- struct{}{}
 	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
@@ -533,7 +554,9 @@ func TestPort(t *testing.T) {
 	}
 	n.served = true
 	var wrong *failure.Config
-	if _, err := n.listen(context.Background(), "client port", address); !errors.As(err, &wrong) ||
+	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := n.listen(soon, "client port", address); !errors.As(err, &wrong) ||
 		!strings.Contains(err.Error(), "client port "+address) {
 		t.Errorf("later: %v", err)
 	}

@@ -22,6 +22,8 @@ type Client interface {
 	Wishes() bool
 	// PID is the session's backend.
 	PID() uint32
+	// Silent is a number of the phase in which the session waits for its client; zero if it does not.
+	Silent() uint64
 }
 
 // Session is one session's part in locks and turns. Its goroutine alone calls it.
@@ -33,6 +35,7 @@ type Session struct {
 	wrote *writeset.Writeset // for which its last transaction was blocked; nil if it was not
 	first bool               // it comes before the next lock
 	turn  intent.Owner       // of its transaction; zero: it has none
+	bars  bool               // its transaction has, or wants, intent.Bars
 }
 
 // Session makes one of a client; what it has begun ends with End and EndTurn.

@@ -100,14 +100,19 @@ func (m *members) start() {
 	m.c = cluster.Start(m.t, 3, func(_ int, c *config.Config) { c.Postgres.Settings = settings() })
 	m.made++
 	m.t.Cleanup(keepLogs(m.t, m.c, m.logs, m.made)) // before the cluster's own clean-up
-	host, port, err := net.SplitHostPort(m.c.Node(1).Config.Listen)
+	m.a.Host, m.a.Port = m.listens(1)
+}
+
+// listens is where node k takes clients.
+func (m *members) listens(k int) (host string, port int) {
+	host, number, err := net.SplitHostPort(m.c.Node(k).Config.Listen)
 	if err == nil {
-		m.a.Host = host
-		m.a.Port, err = strconv.Atoi(port)
+		port, err = strconv.Atoi(number)
 	}
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	return host, port
 }
 
 // lost reports whether the cluster has no majority.
@@ -217,16 +222,16 @@ func (m *members) compare() (notes []string) {
 // restricts finds the lines of a dump that hold a random word.
 var restricts = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
 
-// schemas compares what pg_dump says of the definitions at each member, through Tutti, where sequences have their
-// declared bounds; and what pg_dumpall says of the roles, asked at its own PostgreSQL.
-func (m *members) schemas(b embedded.Build) (notes []string) {
+// schemas compares what pg_dump says of a database's definitions at each member, through Tutti, where sequences have
+// their declared bounds; and what pg_dumpall says of the roles, asked at its own PostgreSQL.
+func (m *members) schemas(b embedded.Build, database, dir string) (notes []string) {
 	var first string
 	for _, k := range m.c.All() {
 		local := instance.New(instance.Options{Build: b,
 			DataDir: filepath.Join(m.c.Node(k).Config.DataDir, "postgres")}).ConnString(role, database)
 		var text string
 		for _, argv := range [][]string{{"pg_dumpall", "--globals-only", "--dbname", local},
-			{"pg_dump", "--schema-only", "--dbname", m.c.URL(k)}} {
+			{"pg_dump", "--schema-only", "--dbname", m.c.In(database).URL(k)}} {
 			c := exec.Command(b.Program(argv[0]), argv[1:]...)
 			out, err := c.Output()
 			if err != nil {
@@ -234,7 +239,7 @@ func (m *members) schemas(b embedded.Build) (notes []string) {
 			}
 			text += restricts.ReplaceAllString(string(out), "")
 		}
-		if err := os.WriteFile(filepath.Join(m.logs, fmt.Sprintf("schema%d.sql", k)), []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("schema%d.sql", k)), []byte(text), 0o644); err != nil {
 			m.t.Fatal(err)
 		}
 		if k == 1 {
@@ -271,7 +276,8 @@ func execute(url, sql string) error {
 // would stall the files that follow.
 func endSessions(url string) error {
 	return execute(url, `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
-WHERE pid <> pg_catalog.pg_backend_pid() AND (application_name LIKE 'pg_regress/%' OR application_name LIKE 'isolation/%')`)
+WHERE pid <> pg_catalog.pg_backend_pid() AND datname = pg_catalog.current_database()
+AND (application_name LIKE 'pg_regress/%' OR application_name LIKE 'isolation/%')`)
 }
 
 // leftQuery lists the statements that drop what a spec has left in the database: a spec whose

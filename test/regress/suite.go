@@ -2,6 +2,7 @@ package regress
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -38,7 +39,7 @@ func Regress(t Tree) (Suite, error) {
 		Name: "regress", Files: slices.Concat(groups...), Groups: groups, Limit: 5 * time.Minute,
 		dependent: true, tree: t,
 		inputs: filepath.Join(t.regress(), "sql", "%s.sql"),
-		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on", "-d", database},
+		argv:   []string{t.Programs.Program("psql"), "-X", "-a", "-q", "-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on"},
 	}, err
 }
 
@@ -85,6 +86,8 @@ type Arm struct {
 	Port int
 	Dir  string // the suite's build directory, holding results, where the server may write
 
+	Database string // empty: the first one
+
 	// Lost, if set, reports that the server cannot go on; what runs has lostGrace to end then.
 	Lost func() bool
 }
@@ -116,7 +119,8 @@ func (s *Suite) environment(a *Arm, file string) []string {
 	}
 	return []string{
 		"PATH=" + s.tree.Programs.BinDir + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + a.Dir, "LC_MESSAGES=C",
-		"PGHOST=" + a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER=" + role, "PGDATABASE=" + database,
+		"PGHOST=" + a.Host, fmt.Sprintf("PGPORT=%d", a.Port), "PGUSER=" + role,
+		"PGDATABASE=" + cmp.Or(a.Database, database),
 		"PGAPPNAME=" + app + file, "PGTZ=America/Los_Angeles", "PGDATESTYLE=Postgres, MDY",
 		"PGOPTIONS=-c intervalstyle=postgres_verbose",
 		"PG_ABS_SRCDIR=" + s.tree.regress(), "PG_ABS_BUILDDIR=" + a.Dir,

@@ -1,6 +1,7 @@
 package regress
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 var flags struct {
 	out, files, accept string
 	score, control     bool
-	parallel           bool
+	parallel, three    bool
 	variant            int
 	limit              time.Duration
 }
@@ -32,6 +33,8 @@ func init() {
 	flag.BoolVar(&flags.score, "score", false, "write the score into README.md")
 	flag.BoolVar(&flags.control, "control", false, "run a second plain server in the place of the cluster: what differs then is not Tutti's")
 	flag.BoolVar(&flags.parallel, "parallel", false, "run the files of a group beside each other, as pg_regress does")
+	flag.BoolVar(&flags.three, "three", false,
+		"run the files of a group beside each other, in three databases at once, each at another node")
 	flag.DurationVar(&flags.limit, "limit", 0, "for one file (default: regress 5m, isolation 2m)")
 }
 
@@ -110,7 +113,7 @@ func TestFew(t *testing.T) {
 			if res := r.file(files[0]); res.Verdict != Kills || len(res.Notes) != 1 || m.made != 1 {
 				t.Errorf("after the end of node 2: %s", &res)
 			}
-			if notes := m.schemas(build); len(notes) > 0 {
+			if notes := m.schemas(build, database, r.out); len(notes) > 0 {
 				t.Errorf("%q", notes)
 			}
 		})
@@ -124,21 +127,14 @@ type run struct {
 	out     string // directory
 	plain   server
 	tutti   server
+	members *members // tutti, or what it is a database of; nil: a second plain server
 	results []Result
 	diffs   map[string]string
 	outputs map[string]string // of the cluster
 }
 
 func newRun(t *testing.T, s *Suite, out string, control bool) *run {
-	r := &run{t: t, s: s, out: filepath.Join(out, s.Name), diffs: map[string]string{}, outputs: map[string]string{}}
-	for _, d := range []string{"plain", "tutti", "diff"} {
-		if err := os.RemoveAll(filepath.Join(r.out, d)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(filepath.Join(r.out, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r := emptyRun(t, s, filepath.Join(out, s.Name))
 	r.plain = startPlain(t, "plain")
 	if control {
 		r.tutti = startPlain(t, "tutti")
@@ -148,8 +144,21 @@ func newRun(t *testing.T, s *Suite, out string, control bool) *run {
 	if s.dependent {
 		m.again = r.again
 	}
-	r.tutti = m
+	r.tutti, r.members = m, m
 	return r
+}
+
+// emptyRun makes one that has no servers, and its directory.
+func emptyRun(t *testing.T, s *Suite, out string) *run {
+	for _, d := range []string{"plain", "tutti", "diff"} {
+		if err := os.RemoveAll(filepath.Join(out, d)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(out, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &run{t: t, s: s, out: out, diffs: map[string]string{}, outputs: map[string]string{}}
 }
 
 func runSuite(t *testing.T, s *Suite) {
@@ -165,13 +174,17 @@ func runSuite(t *testing.T, s *Suite) {
 		s.Files = strings.Split(flags.files, ",")
 		s.Groups = restrict(s.Groups, s.Files)
 	}
-	if flags.score && (flags.files != "" || flags.control || flags.parallel) {
+	if flags.score && (flags.files != "" || flags.control || flags.parallel || flags.three) {
 		t.Fatal("a score is that of a whole suite through Tutti, file by file")
 	}
 	for _, f := range s.Files {
 		if !slices.Contains(whole, f) {
 			t.Fatalf("the suite %s has no file %q", s.Name, f)
 		}
+	}
+	if flags.three {
+		runThree(t, s, out)
+		return
 	}
 	r := newRun(t, s, out, flags.control)
 	if !flags.parallel {
@@ -191,28 +204,55 @@ func (r *run) file(file string) Result { return r.group([]string{file})[0] }
 
 // group runs files in both arms, one after the other; those of an arm beside each other.
 func (r *run) group(files []string) (results []Result) {
-	want, got := r.beside(r.plain, files), r.beside(r.tutti, files)
-	notes, ended := r.tutti.look()
-	for i, file := range files {
-		results = append(results, r.judge(file, want[i], got[i], notes, ended))
-		notes = nil // they are told once
+	return together(slot{r, files})[0]
+}
+
+// slot are files of a run that are run beside each other.
+type slot struct {
+	*run
+	files []string
+}
+
+// together runs files of several runs, which have the same servers, in both arms, one after the other; those of an arm
+// beside each other.
+func together(slots ...slot) (results [][]Result) {
+	want := beside(slots, func(r *run) server { return r.plain })
+	got := beside(slots, func(r *run) server { return r.tutti })
+	notes, ended := slots[0].tutti.look()
+	for i, s := range slots {
+		results = append(results, nil)
+		for j, file := range s.files {
+			results[i] = append(results[i], s.judge(file, want[i][j], got[i][j], notes, ended))
+			notes = nil // they are told once
+		}
 	}
 	return results
 }
 
 // beside runs files in one arm beside each other.
-func (r *run) beside(s server, files []string) []Output {
-	outputs, errs := make([]Output, len(files)), make([]error, len(files))
+func beside(slots []slot, of func(*run) server) (outputs [][]Output) {
 	var all sync.WaitGroup
-	for i, file := range files {
-		all.Go(func() { outputs[i], errs[i] = r.s.Run(r.t.Context(), s.arm(), file) })
+	var mu sync.Mutex
+	var failed []error
+	for i, s := range slots {
+		outputs = append(outputs, make([]Output, len(s.files)))
+		for j, file := range s.files {
+			all.Go(func() {
+				out, err := s.s.Run(s.t.Context(), of(s.run).arm(), file)
+				mu.Lock()
+				defer mu.Unlock()
+				outputs[i][j], failed = out, append(failed, err)
+			})
+		}
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		r.t.Fatal(err)
+	if err := errors.Join(failed...); err != nil {
+		slots[0].t.Fatal(err)
 	}
-	for i, file := range files {
-		r.keep(s, file, outputs[i])
+	for i, s := range slots {
+		for j, file := range s.files {
+			s.keep(of(s.run), file, outputs[i][j])
+		}
 	}
 	return outputs
 }
@@ -264,7 +304,7 @@ func (r *run) judge(file string, want, got Output, notes []string, ended bool) R
 		r.write(filepath.Join("diff", file+".diff"), diff)
 	}
 	r.results = append(r.results, res)
-	fmt.Println(time.Now().Format("15:04:05"), &res)
+	fmt.Println(time.Now().Format("15:04:05"), r.tutti.arm().Database, &res)
 	return res
 }
 
@@ -307,8 +347,8 @@ func (r *run) finish() {
 	r.write("causes.txt", causesText(Causes(r.diffs)))
 	r.write("losses.txt", lossesText(Losses(r.outputs)))
 	verdict := "Compared with: plain PostgreSQL again."
-	if m, ok := r.tutti.(*members); ok {
-		notes := m.schemas(r.s.tree.Programs)
+	if m := r.members; m != nil {
+		notes := m.schemas(r.s.tree.Programs, cmp.Or(r.tutti.arm().Database, database), r.out)
 		for _, n := range notes {
 			r.t.Error(n)
 		}

@@ -1,6 +1,6 @@
 // Package regress runs PostgreSQL's own regression and isolation suites twice from the same
-// binaries, against one plain PostgreSQL and through Tutti at one node of a cluster of three,
-// and compares what the two printed, file by file.
+// binaries, against one plain PostgreSQL and through Tutti at one node of a cluster of three (with
+// -three at each node, in three databases), and compares what the two printed, file by file.
 //
 // Neighbours: test/cluster runs the cluster, pgtest the plain server, embedded finds the
 // binaries. The suites are taken from PostgreSQL's source at run time; nothing of it is here.

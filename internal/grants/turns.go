@@ -127,8 +127,8 @@ func (t *Turns) drop(o intent.Owner) {
 	t.tell()
 }
 
-// released is release of one that may have barred others. What it has done is ordered by now, and perhaps not yet called
-// applied.
+// released is release of one that may have barred others. What it has done is ordered by now, and perhaps not yet
+// called applied.
 func (t *Turns) released(o intent.Owner, barred bool) {
 	if barred {
 		ordered := t.o.Ordered()

@@ -30,6 +30,7 @@ func TestStays(t *testing.T) {
 		{"snapshot that reads", "Q BEGIN ISOLATION LEVEL REPEATABLE READ", "Q SELECT v FROM t WHERE id = 1", false},
 		{"several statements", "", "Q INSERT INTO t VALUES (5, 'x'); SELECT 1", false},
 		{"several statements with a definition", "", "Q SELECT 1; CREATE TABLE stays_made (); SELECT 2", true},
+		{"block at once", "", "Q BEGIN\nQ CREATE TABLE stays_made ()", true},
 		{"definition alone", "", "Q CREATE TABLE stays_made ()", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestStays(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := s.live(t)
-			l.do("Q BEGIN\nQ SAVEPOINT a\nQ COMMIT") // which did not outlive it
+			l.do("Q BEGIN\nQ SAVEPOINT a\nQ SAVEPOINT b\nQ COMMIT") // which did not outlive it
 			l.host.stays = 0
 			if got := l.do(c.before); strings.Contains(got, "ERROR") || l.host.stays > 0 {
 				t.Fatalf("%d times before the last request:\n%s", l.host.stays, got)

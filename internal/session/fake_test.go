@@ -65,6 +65,7 @@ type fakeHost struct {
 	schemas    []string // in which they were searched
 	givenBack  int      // holds
 	stays      int      // so often a transaction could not be done again from there on
+	staysAt    uint64   // the base of the first
 	staysNot   *wire.SQLError
 	barred     uint64
 	watches    int
@@ -179,7 +180,9 @@ func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int
 func (h *fakeHost) Stays(base uint64, _ session.Limits) (bool, *wire.SQLError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stays++
+	if h.stays++; h.stays == 1 {
+		h.staysAt = base
+	}
 	return base < h.barred, h.staysNot
 }
 

@@ -48,6 +48,9 @@ func TestStays(t *testing.T) {
 			if got := l.do(c.last); strings.Contains(got, "ERROR") || (l.host.stays > 0) != c.stays {
 				t.Fatalf("%d times:\n%s", l.host.stays, got)
 			}
+			if c.stays && l.host.staysAt >= at {
+				t.Error("it says so when its transaction has begun already")
+			}
 			var base uint64
 			submitted := false
 			l.host.mu.Lock()

@@ -48,7 +48,7 @@ func TestStays(t *testing.T) {
 			if got := l.do(c.last); strings.Contains(got, "ERROR") || (l.host.stays > 0) != c.stays {
 				t.Fatalf("%d times:\n%s", l.host.stays, got)
 			}
-			if c.stays && l.host.staysAt >= at {
+			if c.stays && l.host.staysAt >= at && !strings.HasPrefix(c.last, "Q SELECT 1;") {
 				t.Error("it says so when its transaction has begun already")
 			}
 			var base uint64

@@ -1,16 +1,11 @@
 package node
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
-	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/advisory"
-	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/clients"
-	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/deferred"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
@@ -166,66 +161,6 @@ func (h *host) Enter(p session.Phase) *wire.SQLError {
 		h.rows.End()
 	}
 	return doom
-}
-
-// prepared says why a transaction is not handed to the order: other members could not carry it out, as far as that
-// can be told, or it has lost while it waited for its turn, see grants. With definitions the tables may be others
-// than those its rows were written to, so it is tried. Doubts are values that are to be read in.
-func (h *host) prepared(sub *session.Submission, payload []byte, doubts []catalog.Doubt) *wire.SQLError {
-	tables, steps := h.n.db.tables.Load(), len(sub.Writeset.Steps) > 0
-	readable, where, bad := tables.Read(sub.Writeset)
-	var unreadable *wire.SQLError
-	if readable == capture.Unreadable {
-		unreadable = wire.Errorf(wire.CodeCharacterNotInRepertoire, "%s", bad.Message()).
-			WithDetail("In a row of table %s, column %q: no other member can store it.", where, bad.Column)
-		if !steps {
-			return unreadable
-		}
-	}
-	if e := h.n.trials.receiver.Refused(tables, doubts, tables.Wide(sub.Writeset)); e != nil {
-		return e
-	}
-	// They may name what only this member has.
-	texts := slices.ContainsFunc(doubts, func(d catalog.Doubt) bool { return d.Column < 0 })
-	if !steps && !texts && !tables.Coded(sub.Writeset) {
-		return nil
-	}
-	// The applier may need what it has, and its client may cancel it.
-	if doom := h.Enter(session.PhaseRunning); doom != nil {
-		return doom
-	}
-	r, failure := dryRun(h, sub, payload, steps)
-	switch {
-	case failure != nil:
-	case r != nil && unreadable != nil:
-		failure = unreadable
-	case r != nil:
-		failure = h.refusedThere(sub, r)
-	}
-	return cmp.Or(h.Enter(session.PhaseSubmitted), failure)
-}
-
-// dryRun has another member try a transaction, which takes its turn if it defines something. What the other member
-// could not do because of what was ordered meanwhile is tried again in that turn: then nobody here orders definitions.
-func dryRun(
-	h *host, sub *session.Submission, payload []byte, defines bool,
-) (r *replay.Tried, failure *wire.SQLError) {
-	end := admission.NewDeadline(admission.Time, sub.Limits, false)
-	stop := func() *wire.SQLError { return cmp.Or(h.Interrupted(), end.Passed()) }
-	try := func() *replay.Tried {
-		return h.n.trials.dryRuns.Try(sub.Seq, payload, func() bool { return stop() != nil })
-	}
-	if r, failure = try(), stop(); !defines || failure != nil {
-		return r, failure
-	}
-	patience := grants.SeenMax
-	if r != nil { // it loses by what is ordered, most likely
-		patience = grants.SeenAgain
-	}
-	if failure = h.grants.Alone(sub, patience); failure == nil && r != nil && r.Decided > r.Applied {
-		r, failure = try(), stop()
-	}
-	return r, failure
 }
 
 // submission is what the engine gets of a session's.

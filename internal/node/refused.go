@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -12,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/trial"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -25,26 +25,35 @@ func unorderable(h *host, sub *session.Submission, payload []byte, doubts []cata
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
 	}
-	if e := h.prepared(sub, payload, doubts); e != nil {
+	o := trial.Options{Try: h.n.trials.dryRuns.Try, Lost: h.n.words.Lost}
+	tables := described{h.n.db.tables.Load(), h.n.trials.receiver}
+	if e := trial.Refused(o, tried{h}, tables, sub, payload, doubts); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
 	}
 	return session.Decision{}
 }
 
-// refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some
-// of that, it is why.
-func (h *host) refusedThere(sub *session.Submission, r *replay.Tried) *wire.SQLError {
-	if r.Decided > r.Applied {
-		if v := h.loses(sub, r.Decided); !v.Commit() {
-			h.after, h.writes, h.lost = v.WinnerOrdinal, true, true
-			return h.n.words.Lost(sub.Writeset, v)
-		}
-		if strings.HasPrefix(r.Message, "large object ") || strings.Contains(r.Message, "pg_largeobject_metadata") {
-			// It has been removed since, and is not known here yet.
-			return outcome.Ahead(r.Node, r.Message)
-		}
-	}
-	return outcome.Elsewhere(r.Node, r.Code, r.Message, len(sub.Writeset.Steps) > 0)
+// tried is a session as package trial needs it.
+type tried struct{ *host }
+
+func (x tried) Alone(sub *session.Submission, most time.Duration) *wire.SQLError {
+	return x.grants.Alone(sub, most)
+}
+
+func (x tried) Loses(sub *session.Submission, ordinal uint64) certify.Verdict {
+	return x.loses(sub, ordinal)
+}
+
+func (x tried) Behind(ordinal uint64) { x.after, x.writes, x.lost = ordinal, true, true }
+
+// described are the tables as they are now, whose values the receiver tries.
+type described struct {
+	*catalog.Tables
+	receiver *replay.Receiver
+}
+
+func (x described) Refused(doubts, wide []catalog.Doubt) *wire.SQLError {
+	return x.receiver.Refused(x.Tables, doubts, wide)
 }
 
 // loses is the verdict of all that is decided up to an ordinal on a transaction that is not submitted.

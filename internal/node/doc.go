@@ -5,7 +5,7 @@
 //
 //	core       the engine's only caller; sends, hands out verdicts and groups (package core)
 //	log        writes what the core gives it, and waits for the disk (package core)
-//	executor   carries out one group after another at the local PostgreSQL
+//	executor   carries out one group after another at the local PostgreSQL (executor)
 //	definer    carries out one definition; the executor waits for it, or goes on beside it (see Jobs of replay)
 //	streaming  executes a large transaction of another member while it comes in (replay)
 //	watcher    finds backends that block the executor, and has them lose (watcher)
@@ -22,10 +22,6 @@
 //	stop       waits until the node is told to stop, and sees its clients off (stopping)
 //	audit      compares the members' copies while this one leads
 //	file       keeps what the view tutti.metrics reads (show)
-//
-// Life of one group (executor): gate closed → local transactions told to commit, remote
-// rows applied in one database transaction that also writes the progress row → all local
-// commits reported → engine told GroupDone → gate opened.
 //
 // Invariants:
 //

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/apply"
@@ -24,36 +23,12 @@ func (t *tenure) mayChange(from *life, d semantics.Database) *wire.SQLError {
 	if main == nil || !main.course.ready.Load() {
 		return errNotReady()
 	}
-	if d.Does == semantics.CreatesDatabase {
-		there, limit := t.count(), t.node.config.Limits.Databases
-		if there >= limit {
-			return wire.Errorf(wire.CodeConfigurationLimit, "there are %d databases already (limits.databases)", there).
-				WithDetail("Dropped ones count until every member has dropped them.")
-		}
-		return nil
+	known := databases.Known{Main: main.id.database, Current: from.id.database, There: t.count(),
+		Limit: t.node.config.Limits.Databases}
+	if l := t.named(d.Name); l != nil {
+		known.Clients = l.others.peers.Clients()
 	}
-	l := t.named(d.Name)
-	switch {
-	case d.Name == from.id.database && d.Does == semantics.DropsDatabase:
-		return wire.Errorf(wire.CodeObjectInUse, "cannot drop the currently open database")
-	case d.Name == from.id.database:
-		return wire.Errorf(wire.CodeFeatureNotSupported, "current database cannot be renamed")
-	case d.Name == main.id.database:
-		return wire.Errorf(wire.CodeFeatureNotSupported,
-			"database %q can neither be dropped nor renamed: its order has what all databases share", d.Name)
-	case l == nil || d.Force:
-		return nil
-	}
-	others := l.others.peers.Clients()
-	if others == 0 {
-		return nil
-	}
-	detail := "There is 1 other session using the database."
-	if others > 1 {
-		detail = fmt.Sprintf("There are %d other sessions using the database.", others)
-	}
-	return wire.Errorf(wire.CodeObjectInUse, "database %q is being accessed by other users", d.Name).WithDetail("%s",
-		detail)
+	return databases.Refused(d, known)
 }
 
 // awaitDatabase waits until clients can use a database that was created, or for a while.

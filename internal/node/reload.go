@@ -24,27 +24,10 @@ func (n *Node) settled() *config.Config { return n.latest.Load() }
 
 func (l *life) settled() *config.Config { return l.node.settled() }
 
-// changed gives the configuration of the start with the values of c for what can be changed while the node runs.
-func (n *Node) changed(c *config.Config) *config.Config {
-	next := *n.config
-	next.LogLevel, next.DrainTimeout, next.ClientTLS = c.LogLevel, c.DrainTimeout, c.ClientTLS
-	next.Postgres.AllowTrust, next.Postgres.Settings = c.Postgres.AllowTrust, c.Postgres.Settings
-	to, from := &next.Limits, &c.Limits
-	if from.Sessions <= n.config.Limits.Sessions { // PostgreSQL has connections for no more
-		to.Sessions = from.Sessions
-	}
-	to.CommitTimeoutMs, to.LogRetention = from.CommitTimeoutMs, from.LogRetention
-	to.FlowDelayMaxMs, to.FlowMinorityPercent = from.FlowDelayMaxMs, from.FlowMinorityPercent
-	to.TurnsPercent = from.TurnsPercent
-	to.AuditPercent, to.AuditIntervalS = from.AuditPercent, from.AuditIntervalS
-	to.Channels, to.NotifyQueue = from.Channels, from.NotifyQueue
-	return &next
-}
-
 // reload takes what can be changed while the node runs from a configuration that was read again, and logs what has
 // changed, and what waits for the next start. With an error nothing has changed.
 func (n *Node) reload(c *config.Config, level *slog.LevelVar) error {
-	last, next := n.settled(), n.changed(c)
+	last, next := n.settled(), n.config.Changed(c)
 	if _, err := next.ClientTLS.ServerTLS(); err != nil {
 		return err
 	}

@@ -50,8 +50,9 @@ type Again struct {
 	Copied      uint64            `json:"copied,omitempty"`      // copies that it took before
 }
 
-// Needed is how many others of so many members must answer one that has lost its log.
-func Needed(members int) int { return members/2 + 1 }
+// Needed is how many others of so many members must answer one that has lost its log: so many that one of them was
+// among any that decided, even if few voted by then (two of three, see package quorum).
+func Needed(members int) int { return max(members/2+1, members-2) }
 
 // BeginAgain says with what a member of so many that has lost its log may begin another, by the answers of others to
 // one and the same question; or for what it has to ask again (B6). Answers of one member are one at most.

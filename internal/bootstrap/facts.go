@@ -6,11 +6,21 @@ import (
 	"slices"
 )
 
+// Levels of what a build understands of the log: each has all before it. What is new may be put into the log only once
+// all members understand it.
+const (
+	Configurations = 1 // changes of who votes
+	// Level is that of this build.
+	Level = Configurations
+)
+
 // Facts are what a member says of itself to another one.
 type Facts struct {
 	Member uint32 `json:"member"`
 	// Incarnation is the one under which it works; zero if it has no log.
 	Incarnation uint64 `json:"incarnation"`
+	// Level is what its build understands of the log (Configurations, …); zero: what the first releases did.
+	Level uint32 `json:"level,omitempty"`
 	// Copied is how many copies of others' databases it has taken.
 	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.

@@ -15,11 +15,13 @@ type Notes struct {
 	// Copied is how many copies of others' databases the member has taken, Copies how many others have.
 	Copied uint64            `json:"copied,omitempty"`
 	Copies map[uint32]uint64 `json:"copies,omitempty"`
+	// Levels are what the builds of the other members understand of the log, as each has said last.
+	Levels map[uint32]uint32 `json:"levels,omitempty"`
 	// Databases are the numbers of the other databases of which this member has made logs. It may have voted in them.
 	Databases []uint64 `json:"databases,omitempty"`
 }
 
-// Heard notes a member's incarnation, and how many copies it has taken.
+// Heard notes a member's incarnation, how many copies it has taken, and what it understands.
 func (n Notes) Heard(f *Facts) (Notes, bool) {
 	life, copied := f.Incarnation > n.Members[f.Member], f.Copied > n.Copies[f.Member]
 	if life {
@@ -28,7 +30,22 @@ func (n Notes) Heard(f *Facts) (Notes, bool) {
 	if copied {
 		n.Copies = with(n.Copies, f.Member, f.Copied)
 	}
-	return n, life || copied
+	level := f.Level != n.Levels[f.Member]
+	if level {
+		n.Levels = with(n.Levels, f.Member, f.Level)
+	}
+	return n, life || copied || level
+}
+
+// Understand reports whether so many members have said that they understand what is of a level, this one included.
+func (n Notes) Understand(level uint32, members int) bool {
+	able := 1
+	for _, l := range n.Levels { // order-free: counted
+		if l >= level {
+			able++
+		}
+	}
+	return able >= members
 }
 
 // Supersede notes that no log which the member has had so far counts any more: it is readmitted with another one (B6).
@@ -43,8 +60,8 @@ func (n Notes) Supersede(member uint32) (Notes, bool) {
 }
 
 // with is a copy of m that has one more.
-func with(m map[uint32]uint64, member uint32, v uint64) map[uint32]uint64 {
-	out := map[uint32]uint64{member: v}
+func with[V any](m map[uint32]V, member uint32, v V) map[uint32]V {
+	out := map[uint32]V{member: v}
 	for k, was := range m { // order-free: each for itself
 		if k != member {
 			out[k] = was

@@ -81,3 +81,33 @@ func TestSettingsAreFixed(t *testing.T) {
 		t.Errorf("%v can be changed", got)
 	}
 }
+
+// TestLevels: something new may be put into the log when every member has said that it understands that, whoever is
+// away now; not if one of them runs an older build again.
+func TestLevels(t *testing.T) {
+	var n Notes
+	hear := func(member, level uint32, news bool) {
+		t.Helper()
+		next, got := n.Heard(&Facts{Member: member, Incarnation: 1, Level: level})
+		if n = next; got != news {
+			t.Errorf("member %d understands level %d: news %v", member, level, got)
+		}
+	}
+	hear(2, Configurations, true)
+	hear(2, Configurations, false)
+	if n.Understand(Configurations, 3) || !n.Understand(Configurations, 2) {
+		t.Errorf("of two members one has spoken: %+v", n)
+	}
+	hear(3, 0, true) // a member of the first releases
+	if n.Understand(Configurations, 3) {
+		t.Errorf("one of three does not understand it: %+v", n)
+	}
+	hear(3, Configurations+1, true)
+	if !n.Understand(Configurations, 3) || n.Understand(Configurations+1, 3) {
+		t.Errorf("all three understand it: %+v", n)
+	}
+	hear(3, 0, true)
+	if n.Understand(Configurations, 3) {
+		t.Errorf("one of three does not understand it any more: %+v", n)
+	}
+}

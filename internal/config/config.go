@@ -29,8 +29,11 @@ type Config struct {
 	SequenceStep int    `toml:"sequence_step"`
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
 	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
-	LogFormat    string `toml:"log_format"`    // text, json; default text
-	HBAFile      string `toml:"hba_file"`      // rules for clients, in the form of pg_hba.conf; empty: none, see README
+	// ExpelAfter is the silence after which a member stops voting until it is back, where at least three others are
+	// there; "0s": never; default "10s". The leader's holds.
+	ExpelAfter string `toml:"expel_after"`
+	LogFormat  string `toml:"log_format"` // text, json; default text
+	HBAFile    string `toml:"hba_file"`   // rules for clients, in the form of pg_hba.conf; empty: none, see README
 	// ApplicationNameAddHost adds " - address:port" of the client to the application_name with which a session begins.
 	ApplicationNameAddHost bool `toml:"application_name_add_host"`
 	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor
@@ -125,6 +128,9 @@ type Limits struct {
 	TurnsPercent int `toml:"turns_percent"`
 }
 
+// expelAfterMin is twice what an election takes at most.
+const expelAfterMin = 2 * time.Second
+
 // Load reads and validates a file.
 func Load(path string) (*Config, error) {
 	raw, err := os.ReadFile(path)
@@ -184,6 +190,10 @@ func (c *Config) Validate() error {
 		if _, _, err := net.SplitHostPort(a); err != nil {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}
+	}
+	if d, err := time.ParseDuration(c.ExpelAfter); err != nil || d != 0 && d < expelAfterMin {
+		return fmt.Errorf("expel_after is %q: use %s at least, or \"0s\" to have members vote for ever: one that is "+
+			"silent for less may only be slow", c.ExpelAfter, expelAfterMin)
 	}
 	if d, err := time.ParseDuration(c.DrainTimeout); err != nil || d < 0 {
 		return fmt.Errorf("drain_timeout is %q: use a time like \"10s\", or \"0s\" to wait for nobody", c.DrainTimeout)
@@ -291,8 +301,10 @@ func (c *Config) defaults() {
 	if c.LogFormat == "" {
 		c.LogFormat = "text"
 	}
-	if c.DrainTimeout == "" {
-		c.DrainTimeout = "10s"
+	for _, d := range []*string{&c.DrainTimeout, &c.ExpelAfter} {
+		if *d == "" {
+			*d = "10s"
+		}
 	}
 	l := &c.Limits
 	for _, d := range []struct {
@@ -316,6 +328,15 @@ func (c *Config) defaults() {
 	if l.LogRetention == 0 {
 		l.LogRetention = 1 << 30
 	}
+}
+
+// Expel is expel_after.
+func (c *Config) Expel() time.Duration {
+	d, err := time.ParseDuration(c.ExpelAfter)
+	if err != nil {
+		return 0 // it is not validated
+	}
+	return d
 }
 
 // Drain is drain_timeout.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +30,25 @@ func TestDrainTimeout(t *testing.T) {
 		c.DrainTimeout = text
 		if err := c.Validate(); (err == nil) != (want >= 0) || err == nil && c.Drain() != want {
 			t.Errorf("%q: %v, %v", text, c.Drain(), err)
+		}
+	}
+}
+
+// TestExpelAfter: a time with its unit, longer than an election takes; or never.
+func TestExpelAfter(t *testing.T) {
+	for _, x := range []struct {
+		text string
+		want time.Duration // negative: refused
+	}{{"", 10 * time.Second}, {"0s", 0}, {"2s", 2 * time.Second}, {"1m", time.Minute}, {"1999ms", -1}, {"-5s", -1},
+		{"10", -1}, {"never", -1}} {
+		c := valid()
+		c.ExpelAfter = x.text
+		err := c.Validate()
+		if (err == nil) != (x.want >= 0) || err == nil && c.Expel() != x.want {
+			t.Errorf("%q: %v, %v", x.text, c.Expel(), err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "expel_after is") {
+			t.Errorf("%q: %v", x.text, err)
 		}
 	}
 }

@@ -13,6 +13,9 @@ const (
 	quietTicks = 3
 )
 
+// Ticks are how many of the engine's ticks make up a time.
+func Ticks(d time.Duration) int { return int(d / tick) }
+
 // beat counts ticks, at the common moments of the process, so that the cores of all databases wake it together.
 type beat struct {
 	timer   *time.Timer

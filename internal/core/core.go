@@ -49,7 +49,9 @@ type Options struct {
 	Moved   func(holes bool)            // the applied ordinal may have moved without a group
 	Leave   func(*engine.Engine) uint32 // see peers.leave
 	Reaches func(uint32) bool
-	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	// Configures: all members understand changes of who votes
+	Configures func() bool
+	Survey     func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
 // Core runs the engine. It is safe for concurrent use, but for Run.
@@ -73,16 +75,19 @@ type Core struct {
 	applied    atomic.Uint64
 	ordinal    atomic.Uint64
 	leader     atomic.Uint32
+	voters     atomic.Pointer[[]uint32]
 	stopped    chan struct{}
 }
 
 // New makes a core, which does nothing yet.
 func New(o Options) *Core {
-	return &Core{
+	c := &Core{
 		o: o, engine: o.Engine, inbox: make(chan memberFrame, coreQueueMax),
 		ops: make(chan func(*engine.Engine), coreQueueMax), groups: make(chan *engine.Group, 1),
 		stopped: make(chan struct{}), writes: make(chan ordering.Ready), written: make(chan error, 1),
 	}
+	c.voters.Store(&[]uint32{})
+	return c
 }
 
 // Receive takes a frame of another member; a full inbox drops it, raft sends again.
@@ -130,6 +135,7 @@ func (e *LostError) Error() string {
 func (c *Core) Run(ctx context.Context) (err error) {
 	defer close(c.stopped)
 	defer c.lastWords(&err)
+	c.voters.Store(new(engine.VotingOf(c.engine).Voters()))
 	var writer sync.WaitGroup
 	writer.Go(c.write)
 	defer writer.Wait()
@@ -154,6 +160,7 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
 			}
+			engine.VotingOf(c.engine).May(c.o.Configures())
 			for range beat.passed() {
 				c.engine.Strain(scarce, stuck)
 				c.engine.Tick()
@@ -250,6 +257,9 @@ func (c *Core) Applied() uint64 { return c.applied.Load() }
 // Leader is the member that leads the order; zero if none is known.
 func (c *Core) Leader() uint32 { return c.leader.Load() }
 
+// Voters are who votes on the order, as far as this member knows; nobody before Run. The list must not be changed.
+func (c *Core) Voters() []uint32 { return *c.voters.Load() }
+
 // GroupDone tells the engine, on the core's goroutine, that the group is done.
 func (c *Core) GroupDone(e *engine.Engine) {
 	e.GroupDone()
@@ -300,6 +310,10 @@ func (c *Core) drainReady() {
 		rd := c.engine.Ready()
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
+		if len(rd.Configured) > 0 {
+			c.voters.Store(new(engine.VotingOf(c.engine).Voters()))
+			c.o.Log.Info("who votes has changed", "voters", c.Voters())
+		}
 		for _, a := range rd.Aborted {
 			c.o.Metrics.Transactions.Aborted.Add(1)
 			c.o.Aborted(a)
@@ -386,7 +400,7 @@ func (c *Core) persists(rd ordering.Ready) bool {
 		c.term, c.vote = hs.GetTerm(), hs.GetVote()
 		return true
 	}
-	return len(rd.Entries) > 0
+	return len(rd.Entries)+len(rd.Configured) > 0
 }
 
 // write is the goroutine that waits for the disk.
@@ -397,6 +411,11 @@ func (c *Core) write() {
 		runtime.Gosched()
 		began := time.Now()
 		err := c.o.Disk.Append(rd.HardState, rd.Entries, rd.Sync)
+		for _, now := range rd.Configured {
+			if err == nil {
+				err = c.o.Disk.SetConfState(now.Index, now.State)
+			}
+		}
 		if err != nil {
 			err = errLog(err)
 		}

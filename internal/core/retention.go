@@ -159,7 +159,7 @@ func (r *Retention) StartAt(saved []byte, position *engine.Position) (*engine.Ch
 
 // restartLog makes the log begin behind c. Terms and votes stay.
 func (r *Retention) restartLog(c *engine.Checkpoint) error {
-	if err := r.o.Disk.Restart(c.Index, c.Term); err != nil {
+	if err := r.o.Disk.Restart(c.Index, c.Term, c.Conf()); err != nil {
 		return err
 	}
 	r.o.Log.Info("restarted the log behind the clone's checkpoint", "entry", c.Index)

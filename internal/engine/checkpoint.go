@@ -30,6 +30,7 @@ type Checkpoint struct {
 	locks   locks.Checkpoint
 	expired []expiry // by member
 	serial  []serialSpan
+	conf    *ordering.ConfState // nil: that of the log's beginning
 }
 
 // serialSpan is a member's span, by member.
@@ -65,7 +66,7 @@ func (e *Engine) Checkpoint() (*Checkpoint, bool) {
 func (r *replicated) checkpoint(index, term uint64) *Checkpoint {
 	c := &Checkpoint{
 		Index: index, Term: term, Ordinal: r.ordinal, volume: r.volume,
-		cert: r.cert.Checkpoint(), locks: r.locks.Checkpoint(),
+		cert: r.cert.Checkpoint(), locks: r.locks.Checkpoint(), conf: r.conf,
 	}
 	for _, m := range slices.Sorted(maps.Keys(r.sources)) { // order-free: sorted
 		s := r.sources[m]
@@ -85,7 +86,7 @@ func (r *replicated) checkpoint(index, term uint64) *Checkpoint {
 
 // restore makes c the state, which is a new one. Everything up to its ordinal is in the database.
 func (r *replicated) restore(c *Checkpoint, o certify.Options) {
-	r.ordinal, r.volume = c.Ordinal, c.volume
+	r.ordinal, r.volume, r.conf = c.Ordinal, c.volume, c.conf
 	r.cert = certify.Restore(o, c.cert)
 	r.locks = locks.Restore(c.locks)
 	for _, x := range c.expired {
@@ -122,15 +123,21 @@ func (r *replicated) restore(c *Checkpoint, o certify.Options) {
 //
 // Version 4, which is written if parts of a payload have come, has behind that the sequence of its transaction for
 // each member that has parts.
+//
+// Version 5, which is written if the configuration of the order was ever changed, has behind that the configuration,
+// with length (ordering.AppendConfState).
 const (
 	checkpointVersion       = 1
 	checkpointVersionLocks  = 2
 	checkpointVersionSerial = 3
 	checkpointVersionParts  = 4
+	checkpointVersionConf   = 5
 )
 
 func (c *Checkpoint) version() byte {
 	switch {
+	case c.conf != nil:
+		return checkpointVersionConf
 	case slices.ContainsFunc(c.sources, func(s memberSource) bool { return !s.id.IsZero() }):
 		return checkpointVersionParts
 	case len(c.serial) > 0:
@@ -180,6 +187,9 @@ func (c *Checkpoint) Append(dst []byte) []byte {
 			}
 		}
 	}
+	if c.version() >= checkpointVersionConf {
+		dst = writeset.AppendBytes(dst, ordering.AppendConfState(nil, c.conf))
+	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 }
 
@@ -202,9 +212,9 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("it has %d bytes", len(data))
-	case data[0] < checkpointVersion || data[0] > checkpointVersionParts:
+	case data[0] < checkpointVersion || data[0] > checkpointVersionConf:
 		return nil, fmt.Errorf("it has version %d, this build knows %d to %d",
-			data[0], checkpointVersion, checkpointVersionParts)
+			data[0], checkpointVersion, checkpointVersionConf)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):
 		return nil, fmt.Errorf("the checksum of its %d bytes is wrong", len(data))
 	}
@@ -246,7 +256,10 @@ func (c *Checkpoint) readTables(r *writeset.Reader, version byte) (err error) {
 	if version >= checkpointVersionParts {
 		c.readIDs(r)
 	}
-	return nil
+	if version >= checkpointVersionConf {
+		c.conf, err = ordering.ReadConfState(r.Bytes())
+	}
+	return err
 }
 
 // expiryBytesMin is what one takes encoded.
@@ -284,6 +297,9 @@ func (c *Checkpoint) readIDs(r *writeset.Reader) {
 		}
 	}
 }
+
+// Conf is the configuration of the order behind Index; nil: that of the log's beginning. It must not be changed.
+func (c *Checkpoint) Conf() *ordering.ConfState { return c.conf }
 
 func (c *Checkpoint) validate() error {
 	if c.Index == 0 || c.Term == 0 {

@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/tuttidb/tutti/internal/certify"
@@ -102,6 +103,10 @@ func TestCheckpointAndTail(t *testing.T) {
 		other := mayDeliver(Options{Member: 3, Incarnation: 99, Certify: cert,
 			Position: Position{Ordinal: 7, Floor: 5}})
 		var c *Checkpoint
+		if rapid.Bool().Draw(t, "configured") {
+			whole.log.conf = &pb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}
+			other.log.conf = whole.log.conf
+		}
 		for i, data := range log {
 			whole.deliver(uint64(i+1), data)
 			other.deliver(uint64(i+1), data)
@@ -116,6 +121,9 @@ func TestCheckpointAndTail(t *testing.T) {
 		c, err := DecodeCheckpoint(data)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if want := whole.log.conf; (want == nil) != (c.Conf() == nil) || want != nil && !proto.Equal(want, c.Conf()) {
+			t.Fatalf("%v vote, and it says %v", want, c.Conf())
 		}
 		tail := mayDeliver(Options{Member: 1, Incarnation: 2, Certify: cert})
 		restore(tail, c)
@@ -187,6 +195,10 @@ func TestCheckpointDamage(t *testing.T) {
 // FuzzDecodeCheckpoint gives every input a right checksum, so that what lies behind it is reached.
 func FuzzDecodeCheckpoint(f *testing.F) {
 	data := goldenCheckpoint().Append(nil)
+	f.Add(data[:len(data)-crc32.Size])
+	configured := goldenCheckpoint()
+	configured.conf = &pb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}
+	data = configured.Append(nil)
 	f.Add(data[:len(data)-crc32.Size])
 	f.Add([]byte{checkpointVersion, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -18,6 +19,7 @@ type Engine struct {
 	queue       schedule
 	own         submissions
 	groupCommit groupCommit // not replicated
+	voting      Voting
 }
 
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
@@ -33,13 +35,14 @@ func New(o Options) (*Engine, error) {
 				"to %d "+
 				"and own ones up to %d", c.Ordinal, p.Ordinal, p.Floor)
 		}
-		o.Order.Start = c.Index
+		o.Order.Start, o.Order.Conf = c.Index, c.conf
 	}
 	order, err := ordering.New(o.Order)
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit()}
+	e.voting = Voting{o: &e.o, order: order, rule: quorum.New(o.GoneTicks)}
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
 	e.queue = schedule{o: &e.o, log: &e.log, pause: order.Pause, busy: func() bool { return len(e.own.owns) > 0 }}
@@ -59,6 +62,7 @@ func restore(e *Engine, c *Checkpoint) {
 // Tick advances time by one unit and repeats proposals that seem lost.
 func (e *Engine) Tick() {
 	e.order.Tick()
+	e.voting.tick()
 	e.groupCommit.tick()
 	e.gather()
 	e.own.window.tick(e.o.ResubmitTicks)
@@ -130,6 +134,10 @@ func (e *Engine) HasReady() bool {
 func (e *Engine) Ready() Ready {
 	rd := Ready{Ready: e.order.Ready()}
 	for _, d := range rd.Delivered {
+		if d.Conf != nil {
+			e.log.conf = d.Conf
+			continue
+		}
 		e.deliver(d.Index, d.Data)
 	}
 	e.own.led(e.order.View())

@@ -16,6 +16,9 @@ type Options struct {
 	// compacted. The database must hold everything up to its ordinal, and Position say so.
 	// Nil: from the beginning of the log.
 	Checkpoint *Checkpoint
+	// GoneTicks without a message of it make a voter one that only gets the log, until it is back (package quorum).
+	// Zero: never.
+	GoneTicks int
 	// GroupItemsMax and GroupBytesMax bound one group; zero means 512 items, 4 MiB.
 	GroupItemsMax, GroupBytesMax int
 	// BatchItemsMax and BatchBytesMax bound one proposal (a larger payload travels in

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/locks"
+	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -17,8 +18,9 @@ type replicated struct {
 	cert    *certify.Certifier
 	sources map[uint32]source
 	locks   *locks.Table
-	expired map[uint32]uint64 // ordinal at which a member's locks were last taken from it
-	serial  map[uint32]span   // when members have run SERIALIZABLE transactions
+	expired map[uint32]uint64   // ordinal at which a member's locks were last taken from it
+	serial  map[uint32]span     // when members have run SERIALIZABLE transactions
+	conf    *ordering.ConfState // who votes; nil: as at the log's beginning
 
 	// Functions of the log since the start of the engine, not of all of it, and so not in a Checkpoint.
 	wrote map[uint32]uint64 // see Engine.Wrote

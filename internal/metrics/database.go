@@ -26,6 +26,7 @@ type Member struct {
 	Halted   Gauge   `name:"member_halted" help:"Whether an entry cannot be carried out here, as 1 or 0."`
 	Leads    Gauge   `name:"member_leads" help:"Whether the member leads the order, as 1 or 0."`
 	Reached  Gauge   `name:"members_reached" help:"Members that are heard, this one included."`
+	Voters   Gauge   `name:"members_voting" help:"Members that vote on the order."`
 	Members  Gauge   `name:"members" help:"Members of the cluster."`
 	Differs  Gauge   `name:"member_differing_tables" help:"Tables found to differ from other members'."`
 	Ordinal  Gauge   `name:"order_ordinal" show:"ordinal" help:"Last place in the order that is known here."`

@@ -50,7 +50,7 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	}
 	s := l.others.peers.Own()
 	f.Starting = !l.course.ready.Load()
-	f.Reach = l.tenure.words.Reach(l.others.peers, l.order.core.Leader())
+	f.Reach = l.reach()
 	f.Lag, f.Age = s.Lag.Items, l.others.age.Is(time.Since(l.course.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.Text()

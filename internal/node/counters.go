@@ -14,8 +14,10 @@ func measure(l *life) {
 	m.Synced.Is(s.State == replica.Synced)
 	m.Halted.Is(s.Halted != nil)
 	m.Leads.Is(s.Leader == l.config.Member)
-	m.Reached.Set(int64(l.tenure.words.Reach(l.others.peers, l.order.core.Leader()).Heard))
-	m.Members.Set(int64(len(l.config.Members)))
+	all := l.others.peers.All()
+	m.Reached.Set(int64(l.tenure.words.Reach(l.config.Member, s.Leader, all).Heard))
+	m.Members.Set(int64(len(all)))
+	m.Voters.Set(int64(len(l.order.core.Voters())))
 	m.Differs.Set(int64(len(s.Differs)))
 	m.Ordinal.Set(int64(s.Ordinal))
 	m.Applied.Set(int64(s.Applied))
@@ -29,6 +31,11 @@ func measure(l *life) {
 	f.Turns.Set(int64(l.flow.turns.Allowed()))
 	l.metrics.Notify.Queued.Set(int64(l.notices.QueueBytes()))
 	l.metrics.Notify.Channels.Set(int64(l.notices.Count()))
+}
+
+// reach is how many of those who vote this member hears.
+func (l *life) reach() replica.Reach {
+	return l.tenure.words.Reach(l.config.Member, l.order.core.Leader(), l.order.core.Voters())
 }
 
 // measureNode sets the gauges of the process.

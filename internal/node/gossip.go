@@ -42,7 +42,7 @@ func (l *life) gossip(ctx context.Context) error {
 			l.others.peers.Lead(e)
 		})
 		l.flow.throttle.Regulate(l.others.peers.Flow())
-		led := l.tenure.words.Reach(l.others.peers, l.order.core.Leader()).Led
+		led := l.reach().Led
 		l.others.age.Note(time.Since(l.course.began), max(l.others.peers.End().Ordinal, l.order.core.Ordinal()), led)
 		if l.id.group == mainGroup {
 			if err := l.tenure.forgetDropped(ctx); err != nil {

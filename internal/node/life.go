@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/audit"
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/config"
@@ -311,7 +312,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	e, err := engine.New(engine.Options{
 		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
-		Order:         ordering.Options{Storage: l.order.disk},
+		Order: ordering.Options{Storage: l.order.disk}, GoneTicks: core.Ticks(l.config.Expel()),
 		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
@@ -335,8 +336,9 @@ func (l *life) open(ctx context.Context) (err error) {
 func coreOf(l *life, e *engine.Engine) core.Options {
 	return core.Options{
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
-		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
-		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
+		Configures: func() bool { return l.tenure.standing.Understand(bootstrap.Configurations) },
+		Send:       func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
+		Aborted:    l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
 		Leave: l.others.peers.Leave, Reaches: l.reaches,
 		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.Stuck(time.Now()) },
 	}

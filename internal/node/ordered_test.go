@@ -72,6 +72,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			Aborted: l.aborted, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: l.flow.gate.Moved, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: l.others.peers.Leave, Reaches: func(uint32) bool { return false },
+			Configures: func() bool { return false },
 		})
 		l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
 		l.db.jobs = replay.NewJobs(replay.JobOptions{})
@@ -476,7 +477,7 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	tn.receive(2, []byte{frameRaft, 99, 1}) // of a database that is not there
-	if s := tn.words.Reach(shop.others.peers, 1); s.Heard < 1 {
+	if s := tn.words.Reach(1, 1, []uint32{1, 2}); s.Heard < 1 {
 		t.Errorf("it reaches %+v", s)
 	}
 	shop.others.peers.Forget(2)

@@ -16,6 +16,7 @@ import (
 func showOf(l *life) *show.Replica {
 	return &show.Replica{
 		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.order.core.Leader,
+		Voters:  l.order.core.Voters,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
 		Settings: func() *config.Limits { return &l.settled().Limits },
 		Levels:   func() show.Levels { return levels(l) },

@@ -14,8 +14,10 @@ import (
 // for whose raft it means nothing.
 type claims struct {
 	author   func(data []byte) uint32
+	member   uint32
 	voters   []uint64
 	majority int
+	joint    bool             // two configurations count, so nobody finds anything
 	all      bool             // followers' claims are needed as well: the leader and the author are not a majority
 	others   map[uint32]claim // by member
 	own      claim
@@ -36,9 +38,29 @@ func (c claim) newer(d claim) claim {
 // found is the context of the heartbeat by which raft is told what was found. The answer to it is sent to nobody.
 var found = []byte("found")
 
-func newClaims(author func([]byte) uint32, voters []uint64) claims {
-	majority := len(voters)/2 + 1
-	return claims{author: author, voters: voters, majority: majority, all: majority > 2, others: map[uint32]claim{}}
+func newClaims(author func([]byte) uint32, member uint32, conf *ConfState) claims {
+	c := claims{author: author, member: member, others: map[uint32]claim{}}
+	c.count(conf)
+	return c
+}
+
+// count makes conf the configuration by which claims count.
+func (c *claims) count(conf *ConfState) {
+	if planted == "claims-of-old-configuration" && c.majority > 0 {
+		return
+	}
+	c.voters = conf.GetVoters()
+	c.majority = len(c.voters)/2 + 1
+	c.all = c.majority > 2
+	c.joint = len(conf.GetVotersOutgoing()) > 0
+	if planted == "claims-of-learners" {
+		c.voters = slices.Concat(c.voters, conf.GetLearners())
+	}
+	for m := range c.others { // order-free: each for itself
+		if !slices.Contains(c.voters, uint64(m)) {
+			delete(c.others, m)
+		}
+	}
 }
 
 // authors lists those of entries, but not the members without.
@@ -102,7 +124,8 @@ func (o *Order) claimed(from uint32, m *pb.Message) {
 func (o *Order) find() {
 	c, st := &o.claims, o.node.BasicStatus()
 	term := st.HardState.GetTerm()
-	if st.RaftState != raft.StateFollower || st.Lead == raft.None || c.own.term != term && planted != "old-claims" {
+	if st.RaftState != raft.StateFollower || st.Lead == raft.None || c.own.term != term && planted != "old-claims" ||
+		c.joint || !slices.Contains(c.voters, uint64(c.member)) {
 		return
 	}
 	have := []uint64{c.own.index}
@@ -115,7 +138,7 @@ func (o *Order) find() {
 		return
 	}
 	slices.Sort(have)
-	index := min(have[len(have)-c.majority], c.own.index)
+	index := min(have[len(have)-c.majority], c.own.index, o.changes.bound(o.feed.known))
 	if index <= st.HardState.GetCommit() {
 		return
 	}

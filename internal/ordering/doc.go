@@ -32,6 +32,12 @@
 //	    without the lost one. The term is far ahead of all in which the lost one may have voted. (Liskov and
 //	    Cowling, Viewstamped Replication Revisited, 4.3, in the terms of raft.)
 //
+//	O9  Who votes is part of the order: a change is an entry, and holds from where it is decided (two configurations
+//	    count while it is under way). Raft is told of it at once, whatever the owner has paused, and the owner before
+//	    Advance, so that its log can say which configuration holds behind any entry. A follower finds nothing by
+//	    itself (O7) behind a change that is not known to be decided, nor while two configurations count, nor by claims
+//	    of members that do not vote. (Ongaro, Consensus: Bridging Theory and Practice, 4.3.)
+//
 // Every method must be called from one goroutine. Time is Tick.
 //
 // What it does not do: decide which transactions commit, retry proposals, do IO.

@@ -25,6 +25,8 @@ type Options struct {
 	// Start is the index of the last entry whose effects the owner has: delivery begins behind it.
 	// Storage holds it, or is compacted up to it. Zero: behind what is compacted.
 	Start uint64
+	// Conf is the configuration behind entry Start; nil: that of Storage.
+	Conf *ConfState
 	// ElectionTicks without a leader start an election; HeartbeatTicks between heartbeats.
 	// Zero means 10 and 1.
 	ElectionTicks, HeartbeatTicks int
@@ -50,6 +52,7 @@ type Message struct {
 type Delivered struct {
 	Index, Term uint64
 	Data        []byte
+	Conf        *ConfState // the configuration from here on, of an entry that changes it and has no data; else nil
 }
 
 // Ready is what the owner must carry out, in the order of the fields.
@@ -58,8 +61,10 @@ type Ready struct {
 	HardState *HardState // nil when unchanged
 	Entries   []*Entry   // to be appended, replacing any conflicting suffix
 	Sync      bool       // the append must be on disk before going on
-	Late      []Message  // only after persisting
-	Delivered []Delivered
+	// Configured says what holds behind changes of the configuration that are decided. It must be on disk with Entries.
+	Configured []Configured
+	Late       []Message // only after persisting
+	Delivered  []Delivered
 }
 
 // View is who leads. Leader is zero when unknown.
@@ -79,6 +84,10 @@ type Order struct {
 	lost       *Lost
 	next       succession
 	claims     claims
+	changes    changes
+	ticks      uint64
+	heard      map[uint32]uint64      // by member: the tick at which it last sent something
+	leads      uint64                 // the tick since which this member leads
 	readmitted map[uint32]readmission // by member, see Readmit
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
@@ -116,13 +125,17 @@ func New(o Options) (*Order, error) {
 	if o.Weigh == nil {
 		o.Weigh = func([]byte) int { return 1 }
 	}
-	_, voters, err := o.Storage.InitialState()
-	if err != nil {
-		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
-	}
 	start, err := startAt(&o)
 	if err != nil {
 		return nil, err
+	}
+	_, conf, err := o.Storage.InitialState()
+	if err != nil {
+		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
+	}
+	last, err := o.Storage.LastIndex()
+	if err != nil {
+		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
 	node, err := raft.NewRawNode(&raft.Config{
 		ID:                        uint64(o.Member),
@@ -137,6 +150,7 @@ func New(o Options) (*Order, error) {
 		MaxInflightBytes:          o.InflightBytesMax,
 		CheckQuorum:               true,
 		PreVote:                   true,
+		StepDownOnRemoval:         true,
 		Logger:                    o.Logger,
 	})
 	if err != nil {
@@ -144,12 +158,14 @@ func New(o Options) (*Order, error) {
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
 		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
-		claims: newClaims(o.Author, voters.GetVoters()), readmitted: map[uint32]readmission{}}, nil
+		claims: newClaims(o.Author, o.Member, conf), changes: changes{state: conf, unread: last},
+		heard: map[uint32]uint64{}, readmitted: map[uint32]readmission{}}, nil
 }
 
 // Tick advances time by one unit.
 func (o *Order) Tick() {
 	o.node.Tick()
+	o.ticks++
 	o.stand()
 }
 
@@ -165,6 +181,7 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := o.believe(from, m); err != nil {
 		return err
 	}
+	o.heard[from] = o.ticks
 	if m.GetType() == pb.MsgSnap && o.lacks(m) {
 		return nil
 	}
@@ -270,9 +287,13 @@ func (o *Order) Ready() Ready {
 	if n := len(o.ready.Entries); n > 0 {
 		o.last = o.ready.Entries[n-1].GetIndex()
 	}
+	configured := o.reconfigure(o.ready.Entries, o.ready.CommittedEntries)
 	st := o.node.BasicStatus()
+	if st.Lead == uint64(o.member) && o.view.Leader != o.member {
+		o.leads = o.ticks
+	}
 	o.view = View{Leader: uint32(st.Lead), Term: st.HardState.GetTerm()}
-	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync}
+	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync || len(configured) > 0, Configured: configured}
 	if !raft.IsEmptyHardState(o.ready.HardState) {
 		r.HardState = o.ready.HardState
 	}
@@ -293,12 +314,22 @@ func (o *Order) Ready() Ready {
 		}
 	}
 	r.Late = append(r.Late, o.claim(&o.ready, o.view.Term, o.view.Leader)...)
-	for _, e := range o.feed.take(o.ready.CommittedEntries) {
-		if e.GetType() == pb.EntryNormal && len(e.Data) > 0 {
-			r.Delivered = append(r.Delivered, Delivered{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.Data})
+	r.Delivered = o.handOut(o.feed.take(o.ready.CommittedEntries))
+	return r
+}
+
+// handOut gives entries that are decided as the owner takes them.
+func (o *Order) handOut(entries []*pb.Entry) (list []Delivered) {
+	for _, e := range entries {
+		d := Delivered{Index: e.GetIndex(), Term: e.GetTerm(), Data: e.Data}
+		if e.GetType() != pb.EntryNormal {
+			d.Data, d.Conf = nil, o.changes.behind(d.Index)
+		}
+		if len(d.Data) > 0 || d.Conf != nil {
+			list = append(list, d)
 		}
 	}
-	return r
+	return list
 }
 
 // overtaken reports whether a frame only tells what is committed, as a later one to the same

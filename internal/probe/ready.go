@@ -74,7 +74,7 @@ func (f *Facts) refuses(w replica.Want) string {
 	case replica.Leaderless:
 		return "nobody leads, as far as this member knows"
 	case replica.Minority:
-		return fmt.Sprintf("%d of %d members are heard: no majority", f.Heard, f.Members)
+		return fmt.Sprintf("%d of %d members that vote are heard: no majority", f.Heard, f.Members)
 	case replica.Lags:
 		return fmt.Sprintf("%d transactions are yet to be applied here, more than %d", f.Lag, *w.LagMax)
 	case replica.Old:

@@ -11,8 +11,8 @@ import (
 
 // SetConfState records the configuration state that holds after entry index was applied:
 // what RawNode.ApplyConfChange returned, or the unchanged state when the change was refused.
-// Compact needs it for every configuration change it passes. It is written without
-// fsync: after a crash that lost it the change is delivered again.
+// Compact needs it for every configuration change it passes. It is durable when it returns: whoever starts from a
+// later entry is not given the change again.
 func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -30,7 +30,7 @@ func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 		return err
 	}
 	l.putConf(c)
-	return nil
+	return l.syncCurrent()
 }
 
 // Compact forgets entries up to index, durably, and removes segments that hold nothing else.
@@ -80,13 +80,16 @@ func (l *Log) ApplySnapshot(s *pb.Snapshot) error {
 	return l.rebase(base{index: m.GetIndex(), term: m.GetTerm(), conf: conf}, true)
 }
 
-// Restart is ApplySnapshot at an entry of the same configuration as the compaction position.
-func (l *Log) Restart(index, term uint64) error {
+// Restart is ApplySnapshot at an entry behind which conf holds; nil: what holds at the compaction position.
+func (l *Log) Restart(index, term uint64, conf *pb.ConfState) error {
 	at, err := l.Snapshot()
 	if err != nil {
 		return err
 	}
 	at.Metadata.Index, at.Metadata.Term = &index, &term
+	if conf != nil {
+		at.Metadata.ConfState = conf
+	}
 	return l.ApplySnapshot(at)
 }
 

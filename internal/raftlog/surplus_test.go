@@ -70,7 +70,7 @@ func TestRestart(t *testing.T) {
 	must(t, create(o, testID, quickDisk()))
 	l := mustOpen(t, o, quickDisk())
 	must(t, l.Append(hard(3, 8, 0), []*pb.Entry{{Index: new(uint64(1)), Term: new(uint64(3))}}, true))
-	must(t, l.Restart(70, 3))
+	must(t, l.Restart(70, 3, nil))
 	must(t, l.Close())
 	l = mustOpen(t, o, quickDisk())
 	first, _ := l.FirstIndex()

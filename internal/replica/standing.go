@@ -21,10 +21,10 @@ func (c *Contact) Fresh(now, long int64, member uint32) bool {
 	return at > 0 && now-(at-1) < long
 }
 
-// Reach is how much of the cluster a member hears.
+// Reach is how much a member hears of those that decide.
 type Reach struct {
-	Members int  // of the cluster
-	Heard   int  // of which something came lately, the member itself included
+	Members int  // that vote
+	Heard   int  // of which something came lately, the member itself included if it votes
 	Led     bool // a leader is known, and is one of these
 }
 

@@ -213,14 +213,16 @@ func (t *Table) each(now int64, own *Status, f func(member uint32, s *Status, al
 	}
 }
 
-// Lead is the situation that the rule about the lead is asked with. Leads: this member leads. Wrote is how many
-// transactions of a member were ordered.
-func (t *Table) Lead(now int64, own Status, leads bool, wrote func(member uint32) uint64) lead.Input {
+// Lead is the situation that the rule about the lead is asked with. Leads: this member leads. Votes says who can, wrote
+// how many transactions of a member were ordered.
+func (t *Table) Lead(now int64, own Status, leads bool, votes func(member uint32) bool,
+	wrote func(member uint32) uint64,
+) lead.Input {
 	self := t.o.Self
 	in := lead.Input{Self: self, Leads: leads, Halted: own.State == Halted}
 	t.each(now, &own, func(m uint32, s *Status, _ bool) {
 		fit := slices.Contains(own.Hears, m) && slices.Contains(s.Hears, self) && s.State == Synced &&
-			s.Lag.Items <= t.o.NearItems
+			s.Lag.Items <= t.o.NearItems && votes(m)
 		in.Members = append(in.Members, lead.Member{ID: m, Links: s.Links, Wrote: wrote(m), Fit: fit})
 	})
 	return in

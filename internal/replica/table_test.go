@@ -212,10 +212,11 @@ func TestWaitsForWhom(t *testing.T) {
 
 func TestLeadAndFlow(t *testing.T) {
 	x := table3()
+	all := func(uint32) bool { return true }
 	x.Hear(1, 2, Status{State: Synced, Hears: []uint32{1}, Links: 2, Ordinal: 9, Applied: 4}, 0, 0)
 	x.Hear(1, 3, Status{State: Synced, Hears: []uint32{1, 2}, Links: 1, Ordinal: 9, Applied: 3}, 0, 0)
 	own := x.Tell(2, Own{Serves: true, Leader: 1, Ordinal: 9, Applied: 8})
-	in := x.Lead(2, own, true, func(m uint32) uint64 { return uint64(m) * 10 })
+	in := x.Lead(2, own, true, all, func(m uint32) uint64 { return uint64(m) * 10 })
 	if !in.Leads || in.Halted || in.Self != 1 || len(in.Members) != 3 {
 		t.Fatalf("%+v", in)
 	}
@@ -236,7 +237,14 @@ func TestLeadAndFlow(t *testing.T) {
 		t.Errorf("%+v when the others are silent", f.Synced)
 	}
 	x.Hear(3, 2, Status{State: Synced, Links: 2}, 0, 0)
-	if in = x.Lead(3, own, true, func(uint32) uint64 { return 0 }); in.Members[1].Fit {
+	if in = x.Lead(3, own, true, all, func(uint32) uint64 { return 0 }); in.Members[1].Fit {
 		t.Error("a member that does not hear this one is fit to lead")
+	}
+	x.Hear(4, 2, Status{State: Synced, Hears: []uint32{1}, Links: 2, Ordinal: 9, Applied: 9}, 0, 0)
+	for _, votes := range []bool{true, false} {
+		in = x.Lead(4, own, true, func(m uint32) bool { return votes || m != 2 }, func(uint32) uint64 { return 0 })
+		if in.Members[1].Fit != votes {
+			t.Errorf("a member that votes, %v: fit to lead, %v", votes, in.Members[1].Fit)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ type Replica struct {
 	Members  []config.Member
 	Name     func(member uint32) string
 	Leader   func() uint32
+	Voters   func() []uint32 // on the order
 	Ordinal  func() uint64
 	Applied  func() uint64
 	Peer     func(member uint32) (s peers.Status, alive bool)
@@ -98,12 +100,15 @@ func (r *Replica) Show(name string) session.Result {
 
 // status has one row per member.
 func (r *Replica) status() (rows [][]string) {
-	leader, known, differs := r.Leader(), r.Ordinal(), r.differs()
+	leader, voters, known, differs := r.Leader(), r.Voters(), r.Ordinal(), r.differs()
 	for _, m := range r.Members {
 		s, alive := r.Peer(m.Member)
 		role := "follower"
-		if m.Member == leader {
+		switch {
+		case m.Member == leader:
 			role = "leader"
+		case len(voters) > 0 && !slices.Contains(voters, m.Member):
+			role = "learner"
 		}
 		if !alive {
 			rows = append(rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "",

@@ -42,6 +42,7 @@ func shown(t *testing.T) *Replica {
 			{Member: 3, Name: "c"}},
 		Name:    func(member uint32) string { return fmt.Sprint("node ", member) },
 		Leader:  func() uint32 { return 3 },
+		Voters:  func() []uint32 { return []uint32{1, 3} },
 		Ordinal: func() uint64 { return 91 }, Applied: func() uint64 { return 90 },
 		Peer: func(member uint32) (peers.Status, bool) {
 			s, ok := known[member]
@@ -92,7 +93,7 @@ func TestColumns(t *testing.T) {
 func TestStatus(t *testing.T) {
 	want := [][]string{
 		{"a", "a:1", "follower", "synced", "90", "90", "1", "1.5", "node 2", "", "", "1.0"},
-		{"b", "", "follower", "halted", "95", "70", "21", "0", "", "entry 71: no", "public.t at ordinal 80", ""},
+		{"b", "", "learner", "halted", "95", "70", "21", "0", "", "entry 71: no", "public.t at ordinal 80", ""},
 		{"c", "", "leader", "unreachable", "", "", "", "", "", "",
 			"public.t at ordinal 80, public.u at ordinal 60", ""},
 	}

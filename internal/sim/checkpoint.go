@@ -26,6 +26,7 @@ func (m *member) checkpoint() {
 		return
 	}
 	if c, ok := m.engine.Checkpoint(); ok && (m.db.saved == nil || c.Index > m.db.saved.index) {
+		m.w.truth.voting.judge(m, c)
 		m.keeps.Took(c.Index, c.Ordinal)
 		m.save(&saved{c.Index, c.Ordinal, c.Append(nil)})
 	}

@@ -21,6 +21,7 @@ type disk struct {
 	base    uint64 // compacted up to this entry
 	begins  uint64 // behind this entry, since it was restarted
 	most    uint64 // the last entry there ever was
+	confs   []ordering.Configured
 
 	empty bool // there is no log, see mayBegin
 	notes bootstrap.Notes
@@ -31,6 +32,7 @@ type write struct {
 	entries []*ordering.Entry
 	compact uint64               // up to this entry; zero: no
 	restart *pb.SnapshotMetadata // the log begins anew behind it
+	confs   []ordering.Configured
 }
 
 func newDisk(members int) *disk {
@@ -44,30 +46,29 @@ func newDisk(members int) *disk {
 
 // reload rebuilds what is readable from the journal.
 func (d *disk) reload() {
-	d.view = raft.NewMemoryStorage()
-	d.show(write{restart: d.at(0, 0)})
+	d.view, d.confs = raft.NewMemoryStorage(), nil
+	d.show(write{restart: d.at(0, 0, nil)})
 	for _, w := range d.journal {
 		d.show(w)
 	}
-}
-
-// at is what raft calls the metadata of a snapshot.
-func (d *disk) at(index, term uint64) *pb.SnapshotMetadata {
-	return &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: d.voters}, Index: &index, Term: &term}
 }
 
 func (d *disk) show(w write) {
 	if w.restart != nil {
 		must(d.view.ApplySnapshot(&pb.Snapshot{Metadata: w.restart}))
 		d.base, d.begins = w.restart.GetIndex(), w.restart.GetIndex()
+		if d.confs = nil; d.base > 0 {
+			d.confs = []ordering.Configured{{Index: d.base, State: w.restart.GetConfState()}}
+		}
 	}
 	if w.compact > 0 {
-		_, err := d.view.CreateSnapshot(w.compact, &pb.ConfState{Voters: d.voters}, nil)
+		_, err := d.view.CreateSnapshot(w.compact, d.at(0, 0, d.conf(w.compact)).ConfState, nil)
 		must(err)
 		must(d.view.Compact(w.compact))
 		d.base = w.compact
 	}
 	must(d.view.Append(w.entries))
+	d.confs = append(d.confs, w.confs...)
 	if n := len(w.entries); n > 0 {
 		d.most = max(d.most, w.entries[n-1].GetIndex())
 	}
@@ -77,20 +78,22 @@ func (d *disk) show(w write) {
 }
 
 // append writes without syncing.
-func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry) {
-	if state == nil && len(entries) == 0 {
-		return
+func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry, confs ...ordering.Configured) {
+	for _, w := range []write{{state: state, entries: entries}, {confs: confs}} {
+		if w.state != nil || len(w.entries)+len(w.confs) > 0 {
+			d.journal = append(d.journal, w)
+			d.show(w)
+		}
 	}
-	w := write{state: state, entries: entries}
-	d.journal = append(d.journal, w)
-	d.show(w)
 }
 
 // compact forgets the entries up to index; it is durable when it returns, and so is all before.
 func (d *disk) compact(index uint64) { d.durable(write{compact: index}) }
 
 // restart begins the log anew behind a checkpoint.
-func (d *disk) restart(c *engine.Checkpoint) { d.durable(write{restart: d.at(c.Index, c.Term)}) }
+func (d *disk) restart(c *engine.Checkpoint) {
+	d.durable(write{restart: d.at(c.Index, c.Term, c.Conf())})
+}
 
 func (d *disk) durable(w write) {
 	d.journal = append(d.journal, w)

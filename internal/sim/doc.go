@@ -64,6 +64,8 @@
 //	S17 A member slows its clients (package admission's throttle) by no more than it may, and because of nobody of whom
 //	    it has heard nothing for long; it slows them by all of that while a majority lags far behind, as far as it has
 //	    heard. No session is slowed for longer than that at once. When all is applied nobody is slowed.
+//	S18 All members have the same configuration, who votes, behind an entry of the log, whatever they start from. A
+//	    majority of those who vote, once it is healed, commits (S6).
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //
@@ -96,5 +98,5 @@
 //	N13 Up to where a blind transaction's member knows definitions (its base) is noted before its writeset is made. It has no mark: it is
 //	    in the database if the progress record says so.
 //
-// What it does not do: membership changes.
+// What it does not do: members that are new, or removed for good.
 package sim

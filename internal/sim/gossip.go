@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/admission"
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/lead"
 	"github.com/tuttidb/tutti/internal/replica"
 )
@@ -71,7 +74,7 @@ func (p *peers) gossip() {
 		p.check()
 		p.regulate()
 		p.stands(&s)
-		to, why := p.rule.Next(p.table.Lead(w.now, s, leads, m.engine.Wrote))
+		to, why := p.rule.Next(p.table.Lead(w.now, s, leads, engine.VotingOf(m.engine).Votes, m.engine.Wrote))
 		if w.faulty && leads && w.rnd.chance(w.swarm.abdicatePerMille) {
 			to = w.members[w.rnd.intn(len(w.members))].id
 		}
@@ -118,18 +121,18 @@ const readLag = 10
 func (p *peers) stands(s *replica.Status) {
 	m := p.m
 	is := replica.Standing{Serves: m.open, Halted: m.halted, Lag: s.Lag.Items,
-		Reach: p.words.Reach(m.w.now, freshMicros, m.id, s.Leader, p.all)}
-	heard, behind := 1, uint64(0)
+		Reach: p.words.Reach(m.w.now, freshMicros, m.id, s.Leader, engine.VotingOf(m.engine).Voters())}
+	heard, behind, voters := 0, uint64(0), engine.VotingOf(m.engine).Voters()
 	for i, a := range p.arrived {
-		if m.w.now-a.at < freshMicros {
+		if slices.Contains(voters, uint32(i+1)) && (i+1 == int(m.id) || m.w.now-a.at < freshMicros) {
 			heard++
 		}
 		if m.w.now-a.at < silentMicros && m.w.members[i] != m {
 			behind = max(behind, a.ordinal-min(a.ordinal, m.engine.Applied()))
 		}
 	}
-	if is.Refuses(replica.Want{}) == replica.Ready && 2*heard <= len(p.arrived) {
-		m.w.violation("%v: is good for writes, and hears %d of %d members", m, heard, len(p.arrived))
+	if is.Refuses(replica.Want{}) == replica.Ready && 2*heard <= len(voters) {
+		m.w.violation("%v: is good for writes, and hears %d of %d members that vote", m, heard, len(voters))
 	}
 	lag := uint64(readLag)
 	if is.Refuses(replica.Want{Reads: true, LagMax: &lag}) == replica.Ready && behind > lag {

@@ -49,15 +49,17 @@ func (w *world) advance() {
 func (w *world) healMajority() {
 	n := len(w.members)
 	order := w.rnd.order(n)
+	w.truth.voting.healed = w.now
+	enough := w.truth.voting.enough(w, order)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.members[a].lacks(), w.members[b].lacks()) })
 	w.core = nil
-	for _, i := range order[:n/2+1] {
+	for _, i := range order[:enough] {
 		w.core = append(w.core, w.members[i])
 	}
 	cut := newLinks(n)
 	var flapping []int
-	for _, i := range order[n/2+1:] {
-		m, kind := w.members[i], w.rnd.intn(6)
+	for _, i := range order[enough:] {
+		m, kind := w.members[i], w.rnd.intn(w.truth.voting.disturbances())
 		w.say("%v: not healed, kind %d", m, kind)
 		switch kind {
 		case 0: // down, with what it lost

@@ -44,7 +44,7 @@ func (w *world) loseDisk(seed uint64) {
 	}
 	w.after(at, func() {
 		w.say("%v: its disk is lost", m)
-		w.stats.LostDisks++
+		w.stats.Members.LostDisks++
 		if m.up {
 			m.stop(true)
 		}
@@ -119,7 +119,7 @@ func asksAgain(m *member, question uint64) {
 		return
 	}
 	m.w.say("%v: begins a log in term %d, and copies from %v", m, begins.Terms[0], donor)
-	m.w.stats.BegunAgain++
+	m.w.stats.Members.BegunAgain++
 	if m.incarnation = begins.Incarnation; m.w.o.Planted == "begun-in-old-incarnation" {
 		m.incarnation = 0
 	}

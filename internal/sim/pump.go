@@ -36,6 +36,8 @@ func (m *member) pump() {
 	}
 	m.pumping.busy = true
 	rd := m.engine.Ready()
+	m.w.truth.voting.proposes(m.w.now, rd.Entries)
+	m.w.truth.voting.configured(m, rd.Configured)
 	if m.frames(rd.Early); m.dies() {
 		return
 	}
@@ -64,7 +66,7 @@ const syncMost = grace / 5
 // write puts a Ready's entries on disk and goes on with it when they are durable.
 func (m *member) write(rd engine.Ready) {
 	w, s := m.w, &m.w.swarm
-	writes := rd.HardState != nil || len(rd.Entries) > 0
+	writes := rd.HardState != nil || len(rd.Entries)+len(rd.Configured) > 0
 	switch {
 	case writes && m.disk.full && w.o.Planted == "full-disk-ignored":
 	case writes && m.disk.full:
@@ -72,7 +74,7 @@ func (m *member) write(rd engine.Ready) {
 		m.logFails("no space left")
 		return
 	default:
-		m.disk.append(rd.HardState, rd.Entries)
+		m.disk.append(rd.HardState, rd.Entries, rd.Configured...)
 	}
 	switch w.o.Planted {
 	case "vote-not-written":

@@ -23,11 +23,15 @@ type Stats struct {
 	Blind, BlindMissed                                    int // blind transactions; of these, that found no row
 	Held, Shunned                                         int // rows that were shown; blind ones that were not tried
 	Reached                                               int // new connections
-	LostDisks, BegunAgain                                 int
+	Members                                               memberStats
 	Halts                                                 int // members that could not go on
 	Partitions, Flaps, Pauses, DatabasePauses, ClockJumps int
 	Served                                                servedStats
 }
+
+// memberStats counts disks that were lost, and members that came back after that; changes of who votes, and those that
+// could not be ended.
+type memberStats struct{ LostDisks, BegunAgain, Configured, Interrupted int }
 
 // netStats counts frames between members.
 type netStats struct{ Frames, Lost int }

@@ -9,6 +9,7 @@ import (
 // database, and what every prefix of it looks like.
 type truth struct {
 	w        *world
+	voting   voting
 	attempts map[writeset.TxID]*attempt
 	early    map[uint64]engine.Task
 	order    []writeset.TxID // by ordinal; zero ID: nothing committed there
@@ -21,7 +22,7 @@ type truth struct {
 }
 
 func newTruth(w *world) *truth {
-	t := &truth{w: w, attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{},
+	t := &truth{w: w, voting: newVoting(w), attempts: map[writeset.TxID]*attempt{}, early: map[uint64]engine.Task{},
 		seqs: map[uint64]uint64{}, blind: map[versionOf]uint64{},
 		heard: map[listenerKey]heard{}}
 	t.model = newDatabase(w, nil, w.base(0))

@@ -192,6 +192,7 @@ func (w *world) run() {
 	w.definers.begin()
 	w.faults()
 	w.loseDisk(w.seed)
+	w.truth.voting.begin(w)
 	w.deadline = w.swarm.safety + w.definers.grace()
 	w.after(w.swarm.safety, func() {
 		w.advance()
@@ -201,6 +202,10 @@ func (w *world) run() {
 		e := w.agenda.pop()
 		w.now = e.at
 		e.run()
+		if w.now > w.deadline && w.truth.voting.excuses(w) {
+			w.stats.Members.Interrupted++
+			w.advance()
+		}
 		if w.now > w.deadline || w.agenda.seq > eventsMax {
 			panic(failure{Liveness, w.stuck()})
 		}

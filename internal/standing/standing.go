@@ -50,7 +50,8 @@ func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 // New makes what a member is that has heard of nobody yet. fail ends the tenure.
 func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
 	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
-		own: bootstrap.Facts{Member: c.Member, Settings: equalSettings(c)}, heard: map[uint32]*bootstrap.Facts{},
+		own:     bootstrap.Facts{Member: c.Member, Level: bootstrap.Level, Settings: equalSettings(c)},
+		heard:   map[uint32]*bootstrap.Facts{},
 		reasons: map[uint32]string{}}
 }
 
@@ -115,6 +116,13 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 		s.reasons[from] = err.Error()
 	}
 	return err
+}
+
+// Understand reports whether all members are known to understand what is of a level (bootstrap.Level).
+func (s *Standing) Understand(level uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notes.Understand(level, len(s.config.Members))
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.

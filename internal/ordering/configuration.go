@@ -1,0 +1,171 @@
+package ordering
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+// ConfState is a configuration: who votes, and who only gets the log. It is opaque to everybody but this package.
+type ConfState = pb.ConfState
+
+// Configured says which configuration holds behind an entry of the log.
+type Configured struct {
+	Index uint64
+	State *ConfState
+}
+
+// AppendConfState encodes a configuration: the same one alike.
+func AppendConfState(dst []byte, c *ConfState) []byte {
+	dst, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(dst, c)
+	if err != nil {
+		panic("ordering: marshal a configuration: " + err.Error())
+	}
+	return dst
+}
+
+// ReadConfState is the inverse of AppendConfState. It refuses a configuration without voters.
+func ReadConfState(data []byte) (*ConfState, error) {
+	c := &ConfState{}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("ordering: a configuration: %w", err)
+	}
+	if len(c.Voters) == 0 || !bytes.Equal(AppendConfState(nil, c), data) {
+		return nil, fmt.Errorf("ordering: %d bytes are no configuration", len(data))
+	}
+	return c, nil
+}
+
+// changes are the changes of the configuration that are in this member's log.
+type changes struct {
+	state   *ConfState   // that of raft: behind the last entry that is decided
+	decided []Configured // behind entries that are not handed out yet: the feed may be far behind raft
+	open    []uint64     // entries of changes that are not known to be decided
+	unread  uint64       // what lies in the log up to here at the start may be changes as well
+}
+
+// reconfigure tells raft of the changes among the entries that are decided by now, at once, whatever is handed out. It
+// returns what holds behind each.
+func (o *Order) reconfigure(appended, committed []*pb.Entry) (done []Configured) {
+	c := &o.changes
+	if len(appended) > 0 {
+		first := appended[0].GetIndex()
+		c.open = slices.DeleteFunc(c.open, func(i uint64) bool { return i >= first })
+	}
+	for _, e := range appended {
+		if e.GetType() != pb.EntryNormal {
+			c.open = append(c.open, e.GetIndex())
+		}
+	}
+	for _, e := range committed {
+		if e.GetType() == pb.EntryNormal {
+			continue
+		}
+		change := &pb.ConfChangeV2{}
+		if err := proto.Unmarshal(e.GetData(), change); err != nil || e.GetType() != pb.EntryConfChangeV2 {
+			panic(fmt.Sprintf("ordering: entry %d is no change of the configuration that this build understands: %v",
+				e.GetIndex(), err))
+		}
+		c.state = o.node.ApplyConfChange(change)
+		c.open = slices.DeleteFunc(c.open, func(i uint64) bool { return i <= e.GetIndex() })
+		done = append(done, Configured{e.GetIndex(), c.state})
+		o.claims.count(c.state)
+	}
+	if planted != "configured-when-handed-out" {
+		c.decided = append(c.decided, done...)
+	}
+	return done
+}
+
+// behind returns the configuration behind an entry that is handed out and changes it.
+func (c *changes) behind(index uint64) *ConfState {
+	i := slices.IndexFunc(c.decided, func(d Configured) bool { return d.Index == index })
+	if i < 0 {
+		return c.state
+	}
+	state := c.decided[i].State
+	c.decided = c.decided[i+1:]
+	return state
+}
+
+// bound is the last entry up to which the configuration is known, when entries up to known are decided.
+func (c *changes) bound(known uint64) uint64 {
+	switch {
+	case planted == "claims-beyond-changes":
+	case known < c.unread:
+		return known
+	case len(c.open) > 0:
+		return c.open[0] - 1
+	}
+	return ^uint64(0)
+}
+
+// Voter reports whether a member votes, as far as this one knows.
+func (o *Order) Voter(member uint32) bool { return votes(o.changes.state, uint64(member)) }
+
+// Voters returns who votes, as far as this member knows, in ascending order; with those who did before a change that is
+// under way.
+func (o *Order) Voters() (list []uint32) {
+	for _, v := range slices.Concat(o.changes.state.GetVoters(), o.changes.state.GetVotersOutgoing()) {
+		list = append(list, uint32(v))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func votes(c *ConfState, member uint64) bool {
+	return slices.Contains(c.GetVoters(), member) || slices.Contains(c.GetVotersOutgoing(), member)
+}
+
+// Peer is what a leader knows of a member.
+type Peer struct {
+	Member uint32
+	Voter  bool
+	Silent int    // ticks since a message of it came, or since this member leads
+	Lag    uint64 // entries of the leader's log that are not known to be on its disk
+}
+
+// Peers returns who gets the log, in the order of their numbers; nil at a member that does not lead, and while a change
+// of the configuration is under way.
+func (o *Order) Peers() (list []Peer) {
+	st := o.node.BasicStatus()
+	joint := len(o.changes.state.GetVotersOutgoing()) > 0
+	if st.RaftState != raft.StateLeader || joint || len(o.changes.open) > 0 || o.feed.known < o.changes.unread {
+		return nil
+	}
+	last, _ := o.storage.LastIndex()
+	o.node.WithProgress(func(id uint64, kind raft.ProgressType, p tracker.Progress) {
+		m := Peer{Member: uint32(id), Voter: kind == raft.ProgressTypePeer}
+		if m.Member != o.member {
+			m.Silent = int(o.ticks - max(o.heard[m.Member], o.leads))
+			m.Lag = last - min(last, p.Match)
+		}
+		list = append(list, m)
+	})
+	slices.SortFunc(list, func(a, b Peer) int { return int(a.Member) - int(b.Member) })
+	return list
+}
+
+// Vote has a leader propose that these members vote, and the others only get the log. It promises nothing: whether it
+// comes to that is told by Ready.Configured. What is proposed while a change is under way is dropped.
+func (o *Order) Vote(voters []uint32) {
+	var change pb.ConfChangeV2
+	for _, p := range o.Peers() {
+		kind := pb.ConfChangeAddLearnerNode
+		if slices.Contains(voters, p.Member) {
+			kind = pb.ConfChangeAddNode
+		}
+		if p.Voter != (kind == pb.ConfChangeAddNode) {
+			change.Changes = append(change.Changes,
+				&pb.ConfChangeSingle{Type: kind.Enum(), NodeId: proto.Uint64(uint64(p.Member))})
+		}
+	}
+	if len(change.Changes) > 0 {
+		_ = o.node.ProposeConfChange(&change) // dropped: it is proposed again
+	}
+}

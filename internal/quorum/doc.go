@@ -1,0 +1,20 @@
+// Package quorum is the rule by which a leader changes who votes: members that are gone stop voting, so that the rest
+// can lose another one, and vote again when they have come back. That is dynamic voting (Jajodia and Mutchler, Dynamic
+// Voting Algorithms for Maintaining the Consistency of a Replicated Database) over raft's configurations, which know no
+// weights: each has a majority of the one before, so there is never another cluster beside it.
+//
+// Neighbours: engine asks it at every tick, with what ordering knows, and proposes what it wants. Whether it comes to
+// that is up to the order.
+//
+// Invariants:
+//
+//	Q1  Nothing is wanted while all voters are there, but more of them.
+//	Q2  The leader votes. So do VotersMin members at least: with fewer the last copy of a commit could be lost.
+//	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower.
+//	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
+//	    for each time before; and has what has been decided, but for LagMax entries.
+//	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what
+//	    was begun could not be ended without it.
+//
+// Time is Tick. What it does not do: decide who is a member; know what is committed.
+package quorum

@@ -1,0 +1,112 @@
+package quorum
+
+import (
+	"slices"
+	"testing"
+)
+
+const gone = 100
+
+// members are voters and learners that are there, with those given in silent silent for so many ticks.
+func members(voters, learners []uint32, silent map[uint32]int) (list []Peer) {
+	for _, m := range voters {
+		list = append(list, Peer{Member: m, Voter: true, Silent: silent[m]})
+	}
+	for _, m := range learners {
+		list = append(list, Peer{Member: m, Silent: silent[m]})
+	}
+	slices.SortFunc(list, func(a, b Peer) int { return int(a.Member) - int(b.Member) })
+	return list
+}
+
+// TestWanted: who is to vote, when all has been as it is for long.
+func TestWanted(t *testing.T) {
+	for _, c := range []struct {
+		about            string
+		leader           uint32
+		voters, learners []uint32
+		silent           map[uint32]int
+		want             []uint32
+	}{
+		{"all there", 1, []uint32{1, 2, 3, 4, 5}, nil, nil, nil},
+		{"an even number that began so", 1, []uint32{1, 2, 3, 4}, nil, nil, nil},
+		{"one of three", 1, []uint32{1, 2, 3}, nil, map[uint32]int{3: gone}, nil},
+		{"one of four", 1, []uint32{1, 2, 3, 4}, nil, map[uint32]int{3: gone}, []uint32{1, 2, 4}},
+		{"one of five: the leader and two more", 5, []uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{3: gone},
+			[]uint32{1, 2, 5}},
+		{"two of five", 2, []uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{1: gone, 4: 9 * gone}, []uint32{2, 3, 5}},
+		{"silent, and not gone yet", 1, []uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{3: gone - 1}, nil},
+		{"another is on its way out", 1, []uint32{1, 2, 3, 4, 5}, nil,
+			map[uint32]int{3: gone, 4: presentTicks + 1}, nil},
+		{"a learner takes the place", 1, []uint32{1, 2, 3}, []uint32{4}, map[uint32]int{2: gone}, []uint32{1, 3, 4}},
+		{"but for one that is silent", 1, []uint32{1, 2, 3}, []uint32{4},
+			map[uint32]int{2: gone, 4: presentTicks + 1}, nil},
+		{"a learner alone makes no odd number", 1, []uint32{1, 2, 3}, []uint32{4}, nil, nil},
+		{"two that are back", 1, []uint32{1, 2, 3}, []uint32{4, 5}, nil, []uint32{1, 2, 3, 4, 5}},
+		{"two of seven are back, two are not", 1, []uint32{1, 2, 3}, []uint32{4, 5, 6, 7},
+			map[uint32]int{6: gone, 7: gone}, []uint32{1, 2, 3, 4, 5}},
+		{"two are all there ever were", 1, []uint32{1, 2}, nil, map[uint32]int{2: gone}, nil},
+	} {
+		r := New(gone)
+		var got []uint32
+		for range 3 * gone {
+			got = r.Tick(c.leader, members(c.voters, c.learners, c.silent))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+	}
+	never := New(0)
+	if got := never.Tick(1, members([]uint32{1, 2, 3, 4}, nil, map[uint32]int{3: gone})); got != nil {
+		t.Errorf("wants %v, and is to want nothing", got)
+	}
+}
+
+// back is after how many ticks without a break members 4 and 5, which have been away, vote again.
+func back(t *testing.T, r *Rule) int {
+	t.Helper()
+	for n := 1; n < 100*gone; n++ {
+		if got := r.Tick(1, members([]uint32{1, 2, 3}, []uint32{4, 5}, nil)); got != nil {
+			return n
+		}
+	}
+	t.Fatal("nobody votes again")
+	return 0
+}
+
+// TestBack: who was away votes again when it has been there for long, and has what was decided; the longer the oftener
+// it was away, but not for ever (Q4).
+func TestBack(t *testing.T) {
+	r := New(gone)
+	for times, want := range []int{gone, 2 * gone, 4 * gone, 8 * gone, 16 * gone, 16 * gone, 16 * gone} {
+		for n := range gone + 1 {
+			r.Tick(1, members([]uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{4: n, 5: n}))
+		}
+		if got := back(t, r); got != want {
+			t.Errorf("away for the %d. time, they vote again after %d ticks, not %d", times+1, got, want)
+		}
+	}
+	r.Reset()
+	if got := back(t, r); got != gone {
+		t.Errorf("another leader has them vote again after %d ticks, not %d", got, gone)
+	}
+
+	list := members([]uint32{1, 2, 3}, []uint32{4, 5}, nil)
+	list[4].Lag = LagMax + 1
+	for range 3 * gone {
+		if got := r.Tick(1, list); got != nil {
+			t.Fatalf("wants %v: one of them lacks much of the log", got)
+		}
+	}
+	list[4].Lag, list[4].Silent = 0, presentTicks+1 // a break
+	r.Tick(1, list)
+	list[4].Silent = 0
+	for range gone - 1 {
+		if got := r.Tick(1, list); got != nil {
+			t.Fatalf("wants %v: one of them was silent just now", got)
+		}
+	}
+	if r.Tick(1, list) == nil {
+		t.Error("wants nothing, and all have been there for long")
+	}
+}

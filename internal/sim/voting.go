@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
+)
+
+// In some runs of four members and more those that are gone stop voting, and vote again when they are back (package
+// quorum). There members are down for longer, now and then.
+
+// votingOneIn is in how many runs the configuration changes.
+const votingOneIn = 3
+
+// votingBugs show only where the configuration changes.
+var votingBugs = []string{"claims-of-old-configuration", "claims-beyond-changes", "claims-of-learners",
+	"configured-when-handed-out", "configuration-of-the-base"}
+
+// voting is who votes, as the order has it.
+type voting struct {
+	goneTicks int
+	rnd       *random
+	decided   []ordering.Configured // changes, in their order
+	newest    struct{ term, index uint64 }
+	begun     int64 // when that change was proposed
+	healed    int64 // when a majority was
+}
+
+func newVoting(w *world) voting {
+	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e))}
+	planted := slices.Contains(votingBugs, w.o.Planted)
+	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
+		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
+	}
+	return v
+}
+
+// begin has members be down for long, one after the other, beside all other faults.
+func (v *voting) begin(w *world) {
+	if v.goneTicks == 0 {
+		return
+	}
+	gone := int64(v.goneTicks) * w.swarm.tick
+	w.after(v.rnd.between(gone/2, 2*gone), func() {
+		if !w.faulty {
+			return
+		}
+		if m := w.members[v.rnd.intn(len(w.members))]; m.up {
+			w.say("%v: is down for long", m)
+			m.stop(true)
+			m.startLater(v.rnd.between(gone, 3*gone))
+		}
+		v.begin(w)
+	})
+}
+
+// proposes notes when changes are proposed.
+func (v *voting) proposes(now int64, entries []*ordering.Entry) {
+	for _, e := range entries {
+		n := &v.newest
+		begins := e.GetType() != pb.EntryNormal && len(e.GetData()) > 0
+		if begins && (e.GetTerm() > n.term || e.GetTerm() == n.term && e.GetIndex() > n.index) {
+			n.term, n.index, v.begun = e.GetTerm(), e.GetIndex(), now
+		}
+	}
+}
+
+// excuses reports whether nothing can be decided because a change was begun before a majority was healed, or just when
+// the others were lost, which need not be there to end it. There two things have come together that the rule bounds
+// in time: voters that are gone, and others that go just when those were replaced.
+func (v *voting) excuses(w *world) bool {
+	n := len(v.decided)
+	return w.phase == phaseMajority && n > 0 && len(v.decided[n-1].State.GetVotersOutgoing()) > 0 &&
+		v.begun < v.healed+lossTicks*w.swarm.tick
+}
+
+// lossTicks is for how long a member that is lost seems to be there, by a slow clock.
+const lossTicks = 25
+
+// configured judges that all members have the same configuration behind an entry (S18).
+func (v *voting) configured(m *member, list []ordering.Configured) {
+	for _, c := range list {
+		m.w.say("%v: behind entry %d votes %v", m, c.Index, c.State)
+		i, known := slices.BinarySearchFunc(v.decided, c.Index, func(d ordering.Configured, at uint64) int {
+			return cmp.Compare(d.Index, at)
+		})
+		switch {
+		case !known && i < len(v.decided):
+			m.w.violation("%v: entry %d changes who votes, and did so at nobody else", m, c.Index)
+		case !known:
+			v.decided = append(v.decided, c)
+			m.w.stats.Members.Configured++
+		case !sameConfiguration(v.decided[i].State, c.State):
+			m.w.violation("%v: behind entry %d votes %v, at others %v", m, c.Index, c.State, v.decided[i].State)
+		}
+	}
+}
+
+// judge compares the configuration in a checkpoint with that behind its entry (S18).
+func (v *voting) judge(m *member, c *engine.Checkpoint) {
+	var is *ordering.ConfState
+	for _, d := range v.decided {
+		if d.Index <= c.Index {
+			is = d.State
+		}
+	}
+	if (is == nil) != (c.Conf() == nil) || is != nil && !sameConfiguration(is, c.Conf()) {
+		m.w.violation("%v: its checkpoint of entry %d says that %v vote, and it is %v", m, c.Index, c.Conf(), is)
+	}
+}
+
+func sameConfiguration(a, b *ordering.ConfState) bool {
+	return bytes.Equal(ordering.AppendConfState(nil, a), ordering.AppendConfState(nil, b))
+}
+
+// enough sorts members, given as indexes, so that the first ones can decide, and returns how many that takes.
+func (v *voting) enough(w *world, order []int) int {
+	if v.goneTicks == 0 {
+		return len(order)/2 + 1
+	}
+	if len(v.decided) == 0 && !changing(w, 0) {
+		return len(order)/2 + 1
+	}
+	now := ordering.Configured{}
+	if n := len(v.decided); n > 0 {
+		now = v.decided[n-1]
+	}
+	if len(now.State.GetVotersOutgoing()) > 0 || changing(w, now.Index) {
+		return len(order) // nobody can say who it will take
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.silent(now, a), v.silent(now, b)) })
+	return len(order)/2 + 1
+}
+
+// silent is 1 for a member that does not vote.
+func (v *voting) silent(now ordering.Configured, i int) int {
+	if slices.Contains(now.State.GetVoters(), uint64(i+1)) {
+		return 0
+	}
+	return 1
+}
+
+// changing reports whether a log has a change of the configuration behind an entry, which may be decided yet.
+func changing(w *world, behind uint64) bool {
+	for _, m := range w.members {
+		first, err := m.disk.view.FirstIndex()
+		must(err)
+		last, err := m.disk.view.LastIndex()
+		must(err)
+		if first = max(first, behind+1); first > last {
+			continue
+		}
+		entries, err := m.disk.view.Entries(first, last+1, 1<<40)
+		must(err)
+		if slices.ContainsFunc(entries, func(e *pb.Entry) bool { return e.GetType() != pb.EntryNormal }) {
+			return true
+		}
+	}
+	return false
+}
+
+// conf is the configuration behind an entry, nil for that of the beginning.
+func (d *disk) conf(index uint64) *ordering.ConfState {
+	for i := len(d.confs) - 1; i >= 0; i-- {
+		if d.confs[i].Index <= index {
+			return d.confs[i].State
+		}
+	}
+	return nil
+}
+
+// at is what raft calls the metadata of a snapshot.
+func (d *disk) at(index, term uint64, conf *ordering.ConfState) *pb.SnapshotMetadata {
+	if conf == nil {
+		conf = &pb.ConfState{Voters: d.voters}
+	}
+	return &pb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &term}
+}
+
+// disturbances are how many ways there are to stay away when a majority is healed. Members that come and go would vote
+// when they are there, even lead, and so be needed.
+func (v *voting) disturbances() int {
+	if v.goneTicks > 0 {
+		return 5
+	}
+	return 6
+}

@@ -354,8 +354,10 @@ func TestSequence(t *testing.T) {
 	level(t, a, b)
 	exec(t, x, "INSERT INTO given SELECT nextval('numbers') FROM generate_series(1, 300)")
 	exec(t, y, "INSERT INTO given SELECT nextval('numbers') FROM generate_series(1, 300)")
+	query(t, x, "SELECT setval('numbers', 16777210)::text") // near the end of a chunk
+	exec(t, x, "INSERT INTO given SELECT nextval('numbers') FROM generate_series(1, 20)")
 	level(t, a, b)
-	if n := query(t, x, "SELECT count(*)::text FROM given"); n != "600" {
+	if n := query(t, x, "SELECT count(*)::text FROM given"); n != "620" {
 		t.Errorf("%s values were given", n)
 	}
 	fails(t, x, "2200H", "SELECT nextval('few') FROM generate_series(1, 30)")

@@ -61,15 +61,15 @@ const seedsMax = 10_000
 var rare = map[string]uint64{
 	"claims-beyond-changes": 2283, "configured-when-handed-out": 1592, "claims-of-old-configuration": 294,
 	"claims-of-learners": 114, "readmitted-undecided": 219, "begun-without-asking-all": 1567,
-	"own-locks-trusted": 1730, "open-does-not-sync": 1625, "collected-outlives-failure": 1482,
+	"own-locks-trusted": 2576, "open-does-not-sync": 1625, "collected-outlives-failure": 1482,
 	"queue-blocked-by-its-own": 971, "lease-too-long": 596, "additions-locked": 403, "old-claims": 367,
 	"group-not-split": 361, "own-blind-trusted": 345, "earlier-life-counts": 163, "expire-unchecked": 124,
-	"eviction-is-agreement": 122, "old-plan-used": 113, "lease-expires-early": 80, "deferred-outlives-rollback": 67,
-	"blind-beside-local": 60, "checkpoint-without-parts": 59, "checkpoint-without-barrier": 53,
-	"patience-not-behind": 52, "lock-base-is-delivered": 41, "own-definitions-trusted": 34, "late-is-early": 33,
-	"held-at-commit": 31, "held-unkeyed": 31, "read-past-deferred": 25, "redone-twice": 25, "gate-removed": 23,
-	"kept-for-ever": 22, "locks-forgotten": 20, "halted-moves-on": 20, "checkpoint-without-locks": 14,
-	"lease-ignored": 13,
+	"eviction-is-agreement": 122, "old-plan-used": 113, "lease-expires-early": 38, "deferred-outlives-rollback": 67,
+	"blind-beside-local": 126, "checkpoint-without-parts": 59, "checkpoint-without-barrier": 53,
+	"patience-not-behind": 55, "lock-base-is-delivered": 8, "own-definitions-trusted": 10, "late-is-early": 76,
+	"held-at-commit": 57, "held-unkeyed": 25, "read-past-deferred": 25, "redone-twice": 25, "gate-removed": 23,
+	"kept-for-ever": 25, "locks-forgotten": 20, "halted-moves-on": 20, "checkpoint-without-locks": 7,
+	"lease-ignored": 586,
 	forks:           294,
 }
 

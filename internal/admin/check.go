@@ -41,10 +41,7 @@ func Check(ctx context.Context, t Target, w io.Writer) error {
 		if err != nil {
 			return exit(exitUnchecked, fmt.Errorf("database %s: %w", d[0], err))
 		}
-		all.columns = append(all.columns[:1], got.columns...)
-		for _, r := range got.rows {
-			all.rows = append(all.rows, append([]string{d[0]}, r...))
-		}
+		all.add(d[0], got)
 		found := got.examine()
 		if t.Format == "table" {
 			if err := found.print(w, d[0]); err != nil {
@@ -67,6 +64,16 @@ func Check(ctx context.Context, t Target, w io.Writer) error {
 		return exit(exitDiffers, errors.Join(append(differ, missing...)...))
 	}
 	return exit(exitIncomplete, errors.Join(missing...))
+}
+
+// add adds what a database answers. One without tables answers without columns.
+func (t *table) add(database string, of table) {
+	if len(of.columns) > 0 {
+		t.columns = append(t.columns[:1], of.columns...)
+	}
+	for _, r := range of.rows {
+		t.rows = append(t.rows, append([]string{database}, r...))
+	}
 }
 
 func (t *Target) checksums(ctx context.Context) (table, error) {

@@ -109,3 +109,14 @@ func TestExamine(t *testing.T) {
 		t.Errorf("%+v: %s", found, out.String())
 	}
 }
+
+// TestDatabasesTogether: one database that has no tables does not hide what the others have.
+func TestDatabasesTogether(t *testing.T) {
+	all := table{columns: []string{"database"}}
+	all.add("a", table{columns: []string{"member", "verdict"}, rows: [][]string{{"node1", "ok"}}})
+	all.add("empty", table{})
+	var out strings.Builder
+	if err := all.print(&out, "json"); err != nil || !strings.Contains(out.String(), `"verdict": "ok"`) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

@@ -198,7 +198,7 @@ func (m *members) replace() string {
 // compare runs tutti check, and says what differs that did not before.
 func (m *members) compare() (notes []string) {
 	out, err := m.c.Tool("check", "--output", "json")
-	var rows []struct{ Member, Table, Rows, Checksum, Verdict string }
+	var rows []struct{ Database, Member, Table, Rows, Checksum, Verdict string }
 	text, complaint, _ := strings.Cut(out, "\ntutti: ")
 	if json.Unmarshal([]byte(text), &rows) != nil {
 		if err != nil {
@@ -211,10 +211,11 @@ func (m *members) compare() (notes []string) {
 		if r.Verdict == "ok" {
 			continue
 		}
-		if m.unity[r.Member+r.Table] == "" {
-			notes = append(notes, fmt.Sprintf("tutti check: %s at %s: %s", r.Table, r.Member, r.Verdict))
+		where := fmt.Sprintf("%s of %s at %s", r.Table, r.Database, r.Member)
+		if m.unity[where] == "" {
+			notes = append(notes, fmt.Sprintf("tutti check: %s: %s", where, r.Verdict))
 		}
-		m.unity[r.Member+r.Table] = r.Verdict
+		m.unity[where] = r.Verdict
 	}
 	return notes
 }

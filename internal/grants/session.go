@@ -36,6 +36,7 @@ type Session struct {
 	first bool               // it comes before the next lock
 	turn  intent.Owner       // of its transaction; zero: it has none
 	bars  bool               // its transaction has, or wants, intent.Bars
+	ended uint64             // where the last one was ordered; zero: it was not
 }
 
 // Session makes one of a client; what it has begun ends with End and EndTurn.
@@ -133,7 +134,10 @@ func (s *Session) BeginsAgain(lost bool) {
 
 // End says that the session's transaction has ended: its lock is over, if it has one. Ordinal is its place in the
 // order, if it has committed, else zero.
-func (s *Session) End(ordinal uint64) { s.giveBack(true, ordinal) }
+func (s *Session) End(ordinal uint64) {
+	s.ended = ordinal
+	s.giveBack(true, ordinal)
+}
 
 // GiveBack ends the lock that the session's transaction has, if it has one.
 func (s *Session) GiveBack() { s.giveBack(false, 0) }

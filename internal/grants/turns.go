@@ -57,7 +57,7 @@ type Turns struct {
 	waiting map[intent.Owner]chan intent.Outcome
 	silent  map[intent.Owner]silence
 	looked  time.Duration // for circles
-	barred  uint64        // what was ordered when the last definition to which all lose had run
+	barred  uint64        // where the last definition to which all lose was ordered, at most
 }
 
 // silence is in which phase a client was found to be silent, and when first.
@@ -127,15 +127,12 @@ func (t *Turns) drop(o intent.Owner) {
 	t.tell()
 }
 
-// released is release of one that may have barred others. What it has done is ordered by now, and perhaps not yet
-// called applied.
-func (t *Turns) released(o intent.Owner, barred bool) {
-	if barred {
-		ordered := t.o.Ordered()
-		t.mu.Lock()
-		t.barred = max(t.barred, ordered)
-		t.mu.Unlock()
-	}
+// released is release of one that was ordered at an ordinal as one to which all lose, and is perhaps not yet called
+// applied; zero: it was not.
+func (t *Turns) released(o intent.Owner, ordinal uint64) {
+	t.mu.Lock()
+	t.barred = max(t.barred, ordinal)
+	t.mu.Unlock()
 	t.release(o)
 }
 
@@ -278,7 +275,8 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 	if failure == nil {
 		own, failure = t.take(s.client, own, intent.Ordered, d.Limits)
 	}
-	defer func() { t.released(own, bars) }()
+	ordered := uint64(0)
+	defer func() { t.released(own, ordered) }()
 	if failure != nil {
 		return session.Result{Err: failure}
 	}
@@ -286,6 +284,9 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 		t.release(own)
 	}
 	r := define()
+	if bars && r.Err == nil {
+		ordered = t.o.Ordered()
+	}
 	if d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && s.turns == t {
 		t.release(own)
 		failure := s.settled(d.Limits, SeenMax)
@@ -353,7 +354,11 @@ func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, fail
 // EndTurn ends the turn of the session's transaction, if it has one.
 func (s *Session) EndTurn() {
 	if s.turn != 0 {
-		s.turns.released(s.turn, s.bars)
+		ordinal := uint64(0)
+		if s.bars {
+			ordinal = s.ended
+		}
+		s.turns.released(s.turn, ordinal)
 		s.turn, s.bars = 0, false
 	}
 }

@@ -196,6 +196,7 @@ func TestStays(t *testing.T) {
 			if e := s.Alone(&session.Submission{Writeset: bars}, SeenMax); e != nil {
 				t.Error(e)
 			}
+			s.End(6)
 			s.EndTurn()
 		},
 		"a definition": func(m *member, s *Session) {

@@ -43,7 +43,7 @@ func TestSeeds(t *testing.T) {
 	}
 	// seeds for one to happen; else 100
 	enough := map[string]int{"OwnAborts": math.MaxInt, "Early": 2000, "Ended": 10_000,
-		"Waits.Circles": 10_000}
+		"Waits.Circles": 10_000, "Members.Interrupted": 100_000}
 	for _, f := range p.sum.fields() {
 		if f.value.Int() == 0 && n >= max(100, enough[f.name]) && !t.Failed() {
 			t.Errorf("in %d seeds %s is always zero: the simulation tests less than it says", n, f.name)

@@ -56,7 +56,7 @@ func TestMembersGone(t *testing.T) {
 	c.KillBoth(5)
 	c.voters(1, "vvv--")
 	s.Do("INSERT INTO gone(v) VALUES ('three')",
-		"CREATE TABLE ballast AS SELECT i, repeat(md5(i::text), 30) AS v FROM generate_series(1, 30000) i")
+		"CREATE TABLE ballast AS SELECT i, repeat(md5(i::text), 30) AS v FROM generate_series(1, 9000) i")
 	c.compacted(retention, segment, 1, 2) // so what they start from says who votes
 	c.KillBoth(3)
 	c.Connect(2).Do("INSERT INTO gone(v) VALUES ('two')")

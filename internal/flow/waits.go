@@ -111,7 +111,7 @@ var Waits = [waits]Waiter{
 		For:  "another member to try it out",
 		Then: "it goes on"},
 	WaitDefiner: {Name: "definer", MostMs: 60_000,
-		Who:  "a definition, a COMMIT with definitions, or a block that cannot be done again from here on",
+		Who:  "a definition, or a COMMIT with definitions",
 		For:  "other sessions of this member that define something, and what is ordered to be applied",
 		Then: "it goes on, and one of them may lose"},
 	WaitRowLocks: {Name: "row_locks", MostMs: 1000,

@@ -29,9 +29,6 @@
 //	TU1  A transaction has intent.Own from before it is submitted until it has ended; a definition that runs at its
 //	     place in the order has intent.Ordered until it has run here.
 //	TU2  With its turn, a transaction waits until all is applied that is ordered, for a while.
-//	TU4  A transaction that cannot be done again has intent.Stays from where that is so until it ends, or until its
-//	     client has been silent for a second while others wait for it. A definition to which all lose that are open
-//	     has intent.Bars until it has run here, so that they end first.
 //	TU3  Who waits stops as in H5, and goes on without its turn after flow.WaitDefiner, or if it waits in a circle:
 //	     PostgreSQL has the one whose turn it is wait for a lock of somebody who waits for that turn.
 //

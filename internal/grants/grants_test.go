@@ -98,13 +98,11 @@ type client struct {
 	pid    uint32
 	wishes atomic.Bool
 	why    atomic.Pointer[wire.SQLError]
-	silent atomic.Uint64
 }
 
 func (c *client) Interrupted() *wire.SQLError { return c.why.Load() }
 func (c *client) Wishes() bool                { return c.wishes.Load() }
 func (c *client) PID() uint32                 { return c.pid }
-func (c *client) Silent() uint64              { return c.silent.Load() }
 
 // session makes one at a member.
 func (m *member) session(pid uint32) (*Session, *client) {

@@ -22,8 +22,6 @@ type Client interface {
 	Wishes() bool
 	// PID is the session's backend.
 	PID() uint32
-	// Silent is a number of the phase in which the session waits for its client; zero if it does not.
-	Silent() uint64
 }
 
 // Session is one session's part in locks and turns. Its goroutine alone calls it.
@@ -35,8 +33,6 @@ type Session struct {
 	wrote *writeset.Writeset // for which its last transaction was blocked; nil if it was not
 	first bool               // it comes before the next lock
 	turn  intent.Owner       // of its transaction; zero: it has none
-	bars  bool               // its transaction has, or wants, intent.Bars
-	ended uint64             // where the last one was ordered; zero: it was not
 }
 
 // Session makes one of a client; what it has begun ends with End and EndTurn.
@@ -134,10 +130,7 @@ func (s *Session) BeginsAgain(lost bool) {
 
 // End says that the session's transaction has ended: its lock is over, if it has one. Ordinal is its place in the
 // order, if it has committed, else zero.
-func (s *Session) End(ordinal uint64) {
-	s.ended = ordinal
-	s.giveBack(true, ordinal)
-}
+func (s *Session) End(ordinal uint64) { s.giveBack(true, ordinal) }
 
 // GiveBack ends the lock that the session's transaction has, if it has one.
 func (s *Session) GiveBack() { s.giveBack(false, 0) }

@@ -15,20 +15,8 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// definitions is the resource that all definitions of a database share, open that of its transactions that cannot be
-// done again.
-const (
-	definitions intent.Resource = 1 + iota
-	open
-)
-
-// resource is what an intent is about.
-func resource(mode intent.Mode) intent.Resource {
-	if mode == intent.Stays || mode == intent.Bars {
-		return open
-	}
-	return definitions
-}
+// definitions is the resource that all definitions of a database share.
+const definitions intent.Resource = 1
 
 // turnMax is after which a session goes on without its turn.
 var turnMax = metrics.Most(flow.WaitDefiner)
@@ -41,8 +29,6 @@ const (
 
 	turnInterval = 2 * time.Millisecond  // between two looks at whether it is still wanted
 	circlesEvery = 50 * time.Millisecond // between two looks at whom PostgreSQL has wait for whom
-
-	silentMax = time.Second // for which the client of an open transaction that others wait for may be silent
 )
 
 // Turns are those of a member's sessions in one database. Safe for concurrent use.
@@ -55,20 +41,12 @@ type Turns struct {
 	last    intent.Owner
 	clients map[intent.Owner]Client
 	waiting map[intent.Owner]chan intent.Outcome
-	silent  map[intent.Owner]silence
 	looked  time.Duration // for circles
-	barred  uint64        // where the last definition to which all lose was ordered, at most
-}
-
-// silence is in which phase a client was found to be silent, and when first.
-type silence struct {
-	phase uint64
-	since time.Duration
 }
 
 func newTurns(o Options) *Turns {
 	return &Turns{o: o, began: o.Clock.Now(), clients: map[intent.Owner]Client{},
-		waiting: map[intent.Owner]chan intent.Outcome{}, silent: map[intent.Owner]silence{}}
+		waiting: map[intent.Owner]chan intent.Outcome{}}
 }
 
 // now is the manager's time.
@@ -81,13 +59,13 @@ func (t *Turns) ask(o intent.Owner, c Client, mode intent.Mode) (intent.Owner, <
 	if o == 0 {
 		t.last++
 		o = t.last
+		t.clients[o] = c
 	}
-	t.clients[o] = c
 	outcome := make(chan intent.Outcome, 1)
 	t.waiting[o] = outcome
 	now := t.now()
 	t.manager.Tick(uint64(now.Milliseconds()))
-	t.manager.Request(o, resource(mode), mode, uint64((now + turnMax).Milliseconds()))
+	t.manager.Request(o, definitions, mode, uint64((now + turnMax).Milliseconds()))
 	t.tell()
 	return o, outcome
 }
@@ -115,51 +93,13 @@ func (t *Turns) release(o intent.Owner) {
 	if planted == "turn-not-given-back" && t.waiting[o] == nil {
 		return
 	}
-	t.drop(o)
-}
-
-// drop is release, called with mu held.
-func (t *Turns) drop(o intent.Owner) {
 	delete(t.waiting, o)
 	delete(t.clients, o)
-	delete(t.silent, o)
 	t.manager.Release(o)
 	t.tell()
 }
 
-// released is release of one that was ordered at an ordinal as one to which all lose, and is perhaps not yet called
-// applied; zero: it was not.
-func (t *Turns) released(o intent.Owner, ordinal uint64) {
-	t.mu.Lock()
-	t.barred = max(t.barred, ordinal)
-	t.mu.Unlock()
-	t.release(o)
-}
-
-// barrier is up to where the last definition to which all lose was ordered.
-func (t *Turns) barrier() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.barred
-}
-
-// giveUpSilent takes the intent from an open transaction that others wait for, and whose client has said nothing for
-// too long; called with mu held.
-func (t *Turns) giveUpSilent(o intent.Owner, c Client) (gone bool) {
-	was, phase := t.silent[o], c.Silent()
-	switch now := t.now(); {
-	case phase == 0:
-		delete(t.silent, o)
-	case was.phase != phase:
-		t.silent[o] = silence{phase, now}
-	case now-was.since > silentMax:
-		t.drop(o)
-		return true
-	}
-	return false
-}
-
-// due gives those that have an intent that others wait for, and those that wait, if it is time to look for circles.
+// due gives those that have an intent and those that wait, if it is time to look for circles.
 func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,10 +108,8 @@ func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 	}
 	t.looked = t.now()
 	holders, waiters = map[intent.Owner]Client{}, map[intent.Owner]Client{}
-	for _, o := range t.manager.Wanted() {
-		if c := t.clients[o]; c != nil && !t.giveUpSilent(o, c) {
-			holders[o] = c
-		}
+	for _, o := range t.manager.Holders() {
+		holders[o] = t.clients[o]
 	}
 	for _, o := range t.manager.Waiters() {
 		waiters[o] = t.clients[o]
@@ -267,16 +205,8 @@ func (t *Turns) until(c Client, limits session.Limits, so func() bool) *wire.SQL
 // that was looked up in vain again (session.Definition.InVain) waits then until it would be alone, and this member has
 // applied all that is ordered, before it is looked up once more.
 func (t *Turns) Define(s *Session, d session.Definition, define func() session.Result) session.Result {
-	bars := d.Extent != nil && d.Extent.Barrier
-	own, failure := intent.Owner(0), (*wire.SQLError)(nil)
-	if bars {
-		own, failure = t.take(s.client, 0, intent.Bars, d.Limits)
-	}
-	if failure == nil {
-		own, failure = t.take(s.client, own, intent.Ordered, d.Limits)
-	}
-	ordered := uint64(0)
-	defer func() { t.released(own, ordered) }()
+	own, failure := t.take(s.client, 0, intent.Ordered, d.Limits)
+	defer t.release(own)
 	if failure != nil {
 		return session.Result{Err: failure}
 	}
@@ -284,9 +214,6 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 		t.release(own)
 	}
 	r := define()
-	if bars && r.Err == nil {
-		ordered = t.o.Ordered()
-	}
 	if d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && s.turns == t {
 		t.release(own)
 		failure := s.settled(d.Limits, SeenMax)
@@ -317,12 +244,6 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 // at most for what is to be applied. A failure says that it has lost meanwhile, or was cancelled, or that its time is
 // over.
 func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
-	if sub.Writeset != nil && sub.Writeset.Barrier {
-		s.bars = true
-		if s.turn, failure = s.turns.take(s.client, s.turn, intent.Bars, sub.Limits); failure != nil {
-			return failure
-		}
-	}
 	if failure = s.settled(sub.Limits, most); failure != nil {
 		return failure
 	}
@@ -335,30 +256,10 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 	return nil
 }
 
-// Stays says that the session's transaction, which is open and has seen what was applied up to base, cannot be done
-// again from here on. Definitions of this member to which it would lose wait until EndTurn, or until its client has
-// been silent for too long; and it waits for such a one that is under way or waits already. It is outdated if one has
-// run since base: it will lose unless it can be done again now. A failure is Alone's.
-func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, failure *wire.SQLError) {
-	t := s.turns
-	s.turn, failure = t.take(s.client, s.turn, intent.Stays, limits)
-	barred, began := t.barrier(), t.o.Clock.Now()
-	if failure != nil || base >= barred {
-		return false, failure
-	}
-	return true, t.until(s.client, limits, func() bool {
-		return t.o.Applied() >= barred || t.o.Clock.Now()-began > SeenMax
-	})
-}
-
 // EndTurn ends the turn of the session's transaction, if it has one.
 func (s *Session) EndTurn() {
 	if s.turn != 0 {
-		ordinal := uint64(0)
-		if s.bars {
-			ordinal = s.ended
-		}
-		s.turns.released(s.turn, ordinal)
-		s.turn, s.bars = 0, false
+		s.turns.release(s.turn)
+		s.turn = 0
 	}
 }

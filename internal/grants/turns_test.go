@@ -8,7 +8,6 @@ import (
 
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
-	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // TestTurns (TU1): transactions that define something are alone until they end, definitions at their place in the order
@@ -184,81 +183,4 @@ func TestDefinedInVain(t *testing.T) {
 	if s.turn != 0 || len(m.turns.clients) != 0 {
 		t.Error("it keeps its turn")
 	}
-}
-
-// TestStays (TU4): a definition to which all lose waits for open transactions that cannot be done again, be it one that
-// runs at its place in the order; who comes to that point meanwhile waits for it, and is outdated behind it, unless it
-// has seen it.
-func TestStays(t *testing.T) {
-	bars := &writeset.Writeset{Barrier: true}
-	for name, barrier := range map[string]func(m *member, s *Session){
-		"a transaction": func(m *member, s *Session) {
-			if e := s.Alone(&session.Submission{Writeset: bars}, SeenMax); e != nil {
-				t.Error(e)
-			}
-			s.End(6)
-			s.EndTurn()
-		},
-		"a definition": func(m *member, s *Session) {
-			m.turns.Define(s, session.Definition{Extent: bars}, func() session.Result { return session.Result{} })
-		},
-	} {
-		m := cluster(t, 1)[1]
-		m.applied.Store(5)
-		first, _ := m.session(10)
-		second, _ := m.session(11)
-		definer, _ := m.session(12)
-		third, _ := m.session(13)
-		stays := func(s *Session, base uint64, want bool) {
-			if outdated, e := s.Stays(base, nil); e != nil || outdated != want {
-				t.Errorf("%s: what has seen %d is outdated: %v, %v", name, base, outdated, e)
-			}
-		}
-		stays(first, 3, false)
-		stays(second, 3, false)
-		if e := first.Alone(&session.Submission{Writeset: &writeset.Writeset{}}, SeenMax); e != nil {
-			t.Fatal(e)
-		}
-		over := begin(func() { barrier(m, definer) })
-		waits(t, over, name)
-		late := begin(func() { stays(third, 4, true) })
-		waits(t, late, "who comes behind "+name)
-		first.EndTurn()
-		waits(t, over, name)
-		m.ordered.Store(6)
-		second.EndTurn()
-		waits(t, late, "who comes behind "+name+" that is not called applied")
-		m.applied.Store(6)
-		ends(t, over, name)
-		ends(t, late, "who comes behind "+name)
-		stays(second, 6, false)
-	}
-}
-
-// TestSilent (TU4): who is silent for a second is not waited for.
-func TestSilent(t *testing.T) {
-	m := cluster(t, 1)[1]
-	quick, says := m.session(10)
-	silent, nothing := m.session(11)
-	definer, _ := m.session(12)
-	for _, s := range []*Session{quick, silent} {
-		if _, e := s.Stays(0, nil); e != nil {
-			t.Fatal(e)
-		}
-	}
-	nothing.silent.Store(7)
-	says.silent.Store(1)
-	began := time.Now()
-	over := begin(func() {
-		if e := definer.Alone(&session.Submission{Writeset: &writeset.Writeset{Barrier: true}}, SeenMax); e != nil {
-			t.Error(e)
-		}
-	})
-	for i := uint64(2); time.Since(began) < 3*silentMax/2; i++ {
-		says.silent.Store(i)
-		time.Sleep(silentMax / 10)
-	}
-	waits(t, over, "a definition beside a quick client")
-	quick.EndTurn()
-	ends(t, over, "a definition beside a silent client")
 }

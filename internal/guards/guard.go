@@ -124,16 +124,6 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	return nil
 }
 
-// Silent is a number of the phase in which the session waits for its client; zero if it does not.
-func (g *Guard) Silent() uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.phase == session.PhaseWaiting || g.phase == session.PhaseIdle {
-		return g.entered
-	}
-	return 0
-}
-
 // Lost is why the transaction has lost; nil if it has not.
 func (g *Guard) Lost() *wire.SQLError {
 	g.mu.Lock()

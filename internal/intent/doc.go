@@ -9,11 +9,9 @@
 //
 // An owner is a session. A resource is a name for what the intents are about. Time is a tick.
 //
-//	                Ordered   Own               Stays   Bars
-//	Ordered           yes      no      Stays     yes     no      yes: two sessions may have them at the same time
-//	Own               no       no      Bars      no      no
-//
-// Ordered and Own are asked for of one resource, Stays and Bars of another.
+//	                Ordered   Own
+//	Ordered           yes      no      yes: two sessions may have them at the same time
+//	Own               no       no
 //
 // Invariants:
 //

@@ -19,19 +19,12 @@ const (
 	Ordered Mode = iota
 	// Own is a transaction with definitions of its own, from the moment it is collected until it has committed.
 	Own
-	// Stays is a transaction that cannot be done again, until it ends.
-	Stays
-	// Bars is a definition to which all lose that are open and have not seen it, until it has run.
-	Bars
 )
 
-func (m Mode) String() string { return [...]string{"ordered", "own", "stays", "bars"}[m] }
+func (m Mode) String() string { return [...]string{"ordered", "own"}[m] }
 
 // conflicts is the matrix in doc.go.
-func (m Mode) conflicts(o Mode) bool { return m.alone() || o.alone() }
-
-// alone reports whether nobody else may have an intent of the same resource.
-func (m Mode) alone() bool { return m == Own || m == Bars }
+func (m Mode) conflicts(o Mode) bool { return m == Own || o == Own }
 
 // Outcome is how a request ends.
 type Outcome uint8
@@ -127,18 +120,6 @@ func (m *Manager) Ready() []Event {
 
 // Holders are the owners of intents, in the order of their coming.
 func (m *Manager) Holders() []Owner { return m.owners(true) }
-
-// Wanted are the owners of intents of resources for which somebody waits, in the order of their coming.
-func (m *Manager) Wanted() (out []Owner) {
-	for _, q := range m.requests {
-		if q.granted && slices.ContainsFunc(m.requests, func(o *request) bool {
-			return !o.granted && o.resource == q.resource
-		}) {
-			out = append(out, q.owner)
-		}
-	}
-	return out
-}
 
 // Waiters are the owners that wait, in the order of their coming.
 func (m *Manager) Waiters() []Owner { return m.owners(false) }

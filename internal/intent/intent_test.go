@@ -34,8 +34,7 @@ func (w *world) step() {
 	o := Owner(1 + w.random.IntN(5))
 	switch k := w.random.IntN(10); {
 	case k < 5 && !w.waits(o):
-		r := w.random.IntN(2)
-		a := asked{owner: o, resource: Resource(r), mode: Mode(2*r + w.random.IntN(2))}
+		a := asked{owner: o, resource: Resource(w.random.IntN(2)), mode: Mode(w.random.IntN(2))}
 		a.deadline = w.now + uint64(w.random.IntN(8))
 		w.trace = append(w.trace, fmt.Sprintf("request %+v", a))
 		w.asked = append(w.asked, a)
@@ -77,15 +76,12 @@ func (w *world) take(e Event) {
 	w.trace = append(w.trace, "  nobody asked for that")
 }
 
-// exclusive are the modes that nobody has beside another.
-var exclusive = map[Mode]bool{Own: true, Bars: true}
-
 // behind are those in whose way somebody is, and who that is (I2).
 func (w *world) behind() map[Owner][]Owner {
 	out := map[Owner][]Owner{}
 	for i, a := range w.asked {
 		for j, b := range w.asked {
-			conflict := a.resource == b.resource && a.owner != b.owner && (exclusive[a.mode] || exclusive[b.mode])
+			conflict := a.resource == b.resource && a.owner != b.owner && (a.mode == Own || b.mode == Own)
 			if !a.granted && conflict && (b.granted || j < i) {
 				out[a.owner] = append(out[a.owner], b.owner)
 			}
@@ -106,7 +102,7 @@ func (w *world) wrong() string {
 	for _, a := range w.asked {
 		for _, b := range w.asked {
 			both := a.granted && b.granted && a.owner != b.owner && a.resource == b.resource
-			if both && (exclusive[a.mode] || exclusive[b.mode]) {
+			if both && (a.mode == Own || b.mode == Own) {
 				return fmt.Sprintf("I1: %+v and %+v", a, b)
 			}
 		}

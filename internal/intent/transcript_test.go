@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 				d.ScanArgs(t, "mode", &mode)
 				d.MaybeScanArgs(t, "of", &resource)
 				d.MaybeScanArgs(t, "until", &deadline)
-				modes := map[string]Mode{"ordered": Ordered, "own": Own, "stays": Stays, "bars": Bars}
+				modes := map[string]Mode{"ordered": Ordered, "own": Own}
 				m.Request(Owner(owner), Resource(resource), modes[mode], uint64(deadline))
 			case "release":
 				d.ScanArgs(t, "owner", &owner)

@@ -23,7 +23,6 @@ type controls struct {
 	listener    *listener
 	named       *named
 	retry       *retrying
-	staying     *staying
 	later       *later
 	blocks      *blocks
 	buffer      *buffer
@@ -37,9 +36,6 @@ func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
 		return true, err
 	}
 	if over, err := c.over(st); over || err != nil {
-		return true, err
-	}
-	if ok, err := c.stays(st); !ok || err != nil {
 		return true, err
 	}
 	if st.Deallocates != "" {
@@ -74,23 +70,11 @@ func (c *controls) settle(st semantics.Statement) error {
 		return c.retry.revive()
 	}
 	c.sight.lose()
-	return c.blocks.caughtUp()
-}
-
-// stays comes before a statement with which its block cannot be done again. False: the block is lost.
-func (c *controls) stays(st semantics.Statement) (ok bool, err error) {
-	switch st.Kind {
-	case semantics.Begin, semantics.Commit, semantics.Rollback:
-		return true, nil
-	case semantics.Definition:
-		if c.staying.from(&request{does: doing{defines: true}}) {
-			if ok, err := c.staying.before(); !ok || err != nil {
-				return false, err
-			}
-		}
+	if err := c.blocks.caughtUp(); err != nil {
+		return err
 	}
 	c.retry.off = c.retry.off || !c.txn.Idle()
-	return true, nil
+	return nil
 }
 
 // over reports whether there is no transaction any more for a statement. Then the client has been told so.

@@ -12,7 +12,6 @@ type tells struct{ s *served }
 func (c tells) Interrupted() *wire.SQLError { return c.s.interrupted() }
 func (c tells) Wishes() bool                { return c.s.guard.wished }
 func (c tells) PID() uint32                 { return c.s.slot }
-func (c tells) Silent() uint64              { return 0 }
 
 // begins says that a transaction is about to begin, before it waits for what it must see.
 func (s *served) begins() {

@@ -185,9 +185,8 @@ func (c waits) Interrupted() *wire.SQLError {
 	return nil
 }
 
-func (c waits) Wishes() bool   { return false }
-func (c waits) PID() uint32    { return c.s.slot }
-func (c waits) Silent() uint64 { return 0 }
+func (c waits) Wishes() bool { return false }
+func (c waits) PID() uint32  { return c.s.slot }
 
 // lockID names a lock of this life.
 func (x *schemas) lockID(number uint64) schemalock.ID {

@@ -106,7 +106,7 @@ func (c *changes) bound(known uint64) uint64 {
 }
 
 // Voter reports whether a member votes, as far as this one knows.
-func (o *Order) Voter(member uint32) bool { return votes(o.changes.state, uint64(member)) }
+func (o *Order) Voter(member uint32) bool { return slices.Contains(o.Voters(), member) }
 
 // Voters returns who votes, as far as this member knows, in ascending order; with those who did before a change that is
 // under way.
@@ -116,10 +116,6 @@ func (o *Order) Voters() (list []uint32) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-func votes(c *ConfState, member uint64) bool {
-	return slices.Contains(c.GetVoters(), member) || slices.Contains(c.GetVotersOutgoing(), member)
 }
 
 // Peer is what a leader knows of a member.
@@ -138,7 +134,10 @@ func (o *Order) Peers() (list []Peer) {
 	if st.RaftState != raft.StateLeader || joint || len(o.changes.open) > 0 || o.feed.known < o.changes.unread {
 		return nil
 	}
-	last, _ := o.storage.LastIndex()
+	last, err := o.storage.LastIndex()
+	if err != nil {
+		return nil // the owner's next write fails, too
+	}
 	o.node.WithProgress(func(id uint64, kind raft.ProgressType, p tracker.Progress) {
 		m := Peer{Member: uint32(id), Voter: kind == raft.ProgressTypePeer}
 		if m.Member != o.member {

@@ -123,9 +123,6 @@ func (v *voting) enough(w *world, order []int) int {
 	if v.goneTicks == 0 {
 		return len(order)/2 + 1
 	}
-	if len(v.decided) == 0 && !changing(w, 0) {
-		return len(order)/2 + 1
-	}
 	now := ordering.Configured{}
 	if n := len(v.decided); n > 0 {
 		now = v.decided[n-1]

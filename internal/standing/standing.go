@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
@@ -25,6 +26,8 @@ type Standing struct {
 
 	decided beginning       // of the log that Decide has let be made; of one goroutine
 	again   bootstrap.Again // with what the logs begin, if the ones before were lost; of one goroutine
+
+	noted atomic.Pointer[bootstrap.Notes] // the notes again, for who must not wait for the disk
 
 	mu      sync.Mutex
 	own     bootstrap.Facts
@@ -119,10 +122,10 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 }
 
 // Understand reports whether all members are known to understand what is of a level (bootstrap.Level).
+// It waits for nobody.
 func (s *Standing) Understand(level uint32) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.notes.Understand(level, len(s.config.Members))
+	n := s.noted.Load()
+	return n != nil && n.Understand(level, len(s.config.Members))
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
@@ -139,6 +142,7 @@ func (s *Standing) note(change func(bootstrap.Notes) (bootstrap.Notes, bool)) er
 		return fmt.Errorf("what is known of other members cannot be noted: %w", err)
 	}
 	s.notes = next
+	s.noted.Store(&next)
 	return nil
 }
 
@@ -162,6 +166,7 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 	}
 	s.own.Contents, s.again = b.Contents, b.Again
 	s.disk = disk
+	s.noted.Store(new(s.notes))
 	for _, f := range s.heard { // order-free: each for itself
 		if err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Heard(f) }); err != nil {
 			return err

@@ -8,8 +8,8 @@
 //
 // Invariants:
 //
-//	WT1  Nobody is looked for before the executor has waited for BlockedAfter, and while a group goes on somebody
-//	     looks again and again.
+//	WT1  Nobody is looked for before the executor has waited for BlockedAfter, or a chore (link.Monitor) for long; and
+//	     while a group goes on somebody looks again and again.
 //	WT2  A session's transaction that the log does not decide on yet loses. Its backend ends only if it does not let
 //	     go for long.
 //	WT3  A transaction that the log decides on is withdrawn, joins the group, or is left alone (engine.Unblock). Its

@@ -31,6 +31,9 @@ type Monitor interface {
 	FirstBlockers(ctx context.Context, backend uint32) ([]uint32, error) // the former alone
 	Terminate(ctx context.Context, backend uint32) error
 	Cancel(log *slog.Logger, backend uint32)
+	// Chore is the backend that does what else is to be done, and since when; zero: nothing. Late says when to look.
+	Chore() (backend uint32, age time.Duration)
+	Late() <-chan struct{}
 }
 
 // Options are what a replica's watcher needs of it.
@@ -71,6 +74,7 @@ func (x *Watcher) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-x.o.Group.Started():
+		case <-x.o.Monitor.Late():
 		}
 		wait := replay.BlockedAfter
 		for wait > 0 {
@@ -106,6 +110,12 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 		}
 		if !blocked {
 			g.Free = time.Now()
+		}
+		wait = replay.LongInterval
+	}
+	if backend, age := o.Monitor.Chore(); age > chainAfter {
+		if _, err := x.Unblock(ctx, backend, age-chainAfter, nil); err != nil {
+			return 0, err
 		}
 		wait = replay.LongInterval
 	}

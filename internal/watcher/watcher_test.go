@@ -25,6 +25,7 @@ const (
 	streaming = 3
 	curtain   = 4
 	detaching = 5
+	chores    = 6
 	stranger  = 90
 	own       = 50 // a session of this member
 )
@@ -35,7 +36,12 @@ type database struct {
 	ended, cancelled []uint32
 	fails            error
 	looked           chan uint32
+	chore            time.Duration
+	late             chan struct{}
 }
+
+func (d *database) Chore() (uint32, time.Duration) { return chores, d.chore }
+func (d *database) Late() <-chan struct{}          { return d.late }
 
 func (d *database) Blockers(_ context.Context, backend uint32) ([]uint32, error) {
 	select {
@@ -79,7 +85,8 @@ type watched struct {
 }
 
 func watch(t *testing.T) *watched {
-	x := &watched{d: &database{blockers: map[uint32][]uint32{}, looked: make(chan uint32, 1)},
+	d := &database{blockers: map[uint32][]uint32{}, looked: make(chan uint32, 1), late: make(chan struct{}, 1)}
+	x := &watched{d: d,
 		waiters: pending.NewWaiters(), group: pending.NewGroup()}
 	client, other := net.Pipe()
 	t.Cleanup(func() { client.Close(); other.Close() })
@@ -279,6 +286,43 @@ func TestLook(t *testing.T) {
 }
 
 // TestRun: the watcher looks when a group has begun, until it is over, and ends with what it cannot find out.
+// TestChore: who keeps what else is to be done waiting loses after a while, although no group goes on (WT1); whom he
+// waits for does not lose with him (WT6).
+func TestChore(t *testing.T) {
+	x, ctx := watch(t), context.Background()
+	x.guard.Enter(session.PhaseRunning)
+	x.d.blockers[chores] = []uint32{own}
+	for _, age := range []time.Duration{0, chainAfter} {
+		x.d.chore = age
+		if wait, err := x.look(ctx); wait != 0 || err != nil || x.guard.Lost() != nil {
+			t.Errorf("after %s: it looks again after %s (%v), lost: %v", age, wait, err, x.guard.Lost())
+		}
+	}
+	x.d.chore = chainAfter + 1
+	if wait, err := x.look(ctx); wait != replay.LongInterval || err != nil || x.guard.Lost() == nil {
+		t.Errorf("it looks again after %s (%v), lost: %v", wait, err, x.guard.Lost())
+	}
+	x = watch(t)
+	x.guard.Enter(session.PhaseRunning)
+	x.d.blockers[chores], x.d.blockers[stranger] = []uint32{stranger}, []uint32{own}
+	x.d.chore = 2*chainAfter - 1
+	if _, err := x.look(ctx); err != nil || x.guard.Lost() != nil {
+		t.Errorf("who blocks a blocker has lost at once: %v (%v)", x.guard.Lost(), err)
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- x.Run(ctx) }()
+	x.d.late <- struct{}{}
+	if pid := <-x.d.looked; pid != chores {
+		t.Errorf("it looks for who blocks %d", pid)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRun(t *testing.T) {
 	x := watch(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -6,8 +6,9 @@
 // Invariants:
 //
 //	K1  The search path of these connections is pg_catalog alone: no name of a user's schema is found instead.
-//	K2  A question about a backend never waits for a lock of that backend's, or for one on a catalog; nor does a
-//	    chore keep it waiting.
+//	K2  A question about a backend never waits for a lock of that backend's, and not for long for one on a catalog;
+//	    nor does a chore keep it waiting.
+//	K3  Who keeps a chore waiting can be found: Late, Chore.
 //
 // What it does not do: decide what happens to a backend that is in the way (node).
 package link

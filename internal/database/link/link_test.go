@@ -2,10 +2,12 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,9 +99,18 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-// TestLooksPastCatalogs: who looks finds and cancels a backend that waits while nobody can read pg_class, and a chore
-// waits for that.
+// TestLooksPastCatalogs: who looks finds and cancels a backend that waits while nobody can read pg_class, also if it
+// would have to read that itself, and a chore waits for it.
 func TestLooksPastCatalogs(t *testing.T) {
+	for name, before := range map[string]string{
+		"what it asks is known":     "SELECT 1",
+		"what it asks is looked up": "VACUUM FULL pg_proc; REINDEX TABLE pg_proc",
+	} {
+		t.Run(name, func(t *testing.T) { looksPastCatalogs(t, before) })
+	}
+}
+
+func looksPastCatalogs(t *testing.T, before string) {
 	x, ctx := newBench(t), context.Background()
 	over := x.waits()
 	c, err := Connect(ctx, x.url, "tutti test", nil)
@@ -107,8 +118,10 @@ func TestLooksPastCatalogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close(ctx)
-	if _, err := c.Exec(ctx, "BEGIN; LOCK TABLE pg_class").ReadAll(); err != nil {
-		t.Fatal(err)
+	for _, sql := range append(strings.Split(before, ";"), "BEGIN; LOCK TABLE pg_class") {
+		if _, err := c.Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	chore := make(chan error, 1)
 	go func() {
@@ -130,7 +143,7 @@ func TestLooksPastCatalogs(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("who looks waits for a lock on pg_class")
+		t.Fatal("who looks waits for a lock on pg_class")
 	}
 	if err := <-over; code(err) != "57014" {
 		t.Errorf("who was cancelled is told %v", err)
@@ -138,13 +151,42 @@ func TestLooksPastCatalogs(t *testing.T) {
 	select {
 	case err := <-chore:
 		t.Errorf("the chore is done: %v", err)
-	default:
+	case <-x.monitor.Late():
+		if pid, age := x.monitor.Chore(); age < choreMax || pid == 0 {
+			t.Errorf("the chore has gone on for %s at %d", age, pid)
+		}
+	}
+	if at, err := x.monitor.Position(ctx); err != nil || at == 0 {
+		t.Errorf("the WAL is at %d (%v)", at, err)
 	}
 	if _, err := c.Exec(ctx, "COMMIT").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-chore; err != nil {
 		t.Error(err)
+	}
+	if _, age := x.monitor.Chore(); age != 0 {
+		t.Errorf("a chore goes on after its end, for %s", age)
+	}
+	for began := time.Now(); x.monitor.late.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("who looks asks another database for ever")
+		}
+	}
+}
+
+// TestCleanLater: the captured rows that are no longer in use wait for who has locked a catalog, not the chores.
+func TestCleanLater(t *testing.T) {
+	x, ctx := newBench(t), context.Background()
+	x.exec(x.a, "VACUUM FULL pg_namespace")
+	x.exec(x.a, "BEGIN; LOCK TABLE pg_class")
+	if err := x.monitor.Clean(ctx); err != nil {
+		t.Error(err)
+	}
+	x.exec(x.a, "COMMIT")
+	pg := (*pgconn.PgError)(nil)
+	if err := x.monitor.Clean(ctx); !errors.As(err, &pg) || pg.Code != "3F000" {
+		t.Errorf("without a schema of Tutti's: %v", err)
 	}
 }
 

@@ -2,10 +2,13 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,10 +17,30 @@ import (
 
 // Monitor are two connections beside the executor's, for looking at backends and for chores. A chore may wait for a
 // lock on a catalog, behind a VACUUM FULL of it that nobody ends but who looks. So who looks has a connection of its
-// own, and its statements are prepared and name no relation.
+// own, and its statements are prepared and name no relation. PostgreSQL may have to read them in its catalogs again
+// nonetheless: who gets no answer looks from another database, where nobody locks them.
 type Monitor struct {
-	looking, chores line
+	looking    line
+	chores     line
+	connString string
+	ctx        context.Context // of what goes on at looking
+	cancel     context.CancelFunc
+	late       atomic.Bool // what goes on at looking takes longer than lookMax
+
+	chore     atomic.Pointer[time.Time] // when the chore began that is under way; nil: there is none
+	lateChore chan struct{}
 }
+
+const (
+	lookMax   = time.Second     // for an answer, until another database is asked
+	asideMax  = 5 * time.Second // for one from there
+	elsewhere = "template1"     // nobody works there
+
+	choreMax = 250 * time.Millisecond // after which a chore is late
+	cleanMax = "100ms"                // for which Clean waits for a lock on a catalog
+
+	lockNotAvailable = "55P03"
+)
 
 // line is a connection that one uses at a time.
 type line struct {
@@ -35,13 +58,14 @@ const (
 UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> $1`
 	cancelStatement    = "SELECT pg_catalog.pg_cancel_backend($1)"
 	terminateStatement = "SELECT pg_catalog.pg_terminate_backend($1)"
+	positionStatement  = "SELECT " + capture.WALPosition
 	writesStatement    = "SELECT 1 FROM pg_catalog.pg_lock_status() WHERE pid = $1 AND locktype = 'transactionid' " +
 		"AND mode = 'ExclusiveLock' AND granted"
-	int4 = 23 // the type of $1
 )
 
 func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
-	m := &Monitor{}
+	m := &Monitor{connString: connString, lateChore: make(chan struct{}, 1)}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	for _, l := range []*line{&m.looking, &m.chores} {
 		var err error
 		if l.conn, err = Connect(ctx, connString, "tutti monitor", nil); err != nil {
@@ -50,8 +74,8 @@ func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
 		}
 	}
 	for _, sql := range []string{blockersStatement, firstStatement, chainStatement, cancelStatement,
-		terminateStatement, writesStatement} {
-		if _, err := m.looking.conn.Prepare(ctx, sql, sql, []uint32{int4}); err != nil {
+		terminateStatement, writesStatement, positionStatement} {
+		if _, err := m.looking.conn.Prepare(ctx, sql, sql, nil); err != nil {
 			m.Close()
 			return nil, fmt.Errorf("monitor: %w", err)
 		}
@@ -67,9 +91,18 @@ func Connect(ctx context.Context, connString, name string, settings map[string]s
 // ConnectHearing is connect with somebody who takes the notifications.
 func ConnectHearing(ctx context.Context, connString, name string, settings map[string]string,
 	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
+	return connect(ctx, connString, "", name, settings, hear)
+}
+
+// connect is ConnectHearing to another database than that of the string, if it is given.
+func connect(ctx context.Context, connString, database, name string, settings map[string]string,
+	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("link: %w", err)
+	}
+	if database != "" {
+		c.Database = database
 	}
 	c.RuntimeParams["application_name"] = name
 	c.RuntimeParams["search_path"] = "pg_catalog" // the database's owner may have put a schema of his in front of it
@@ -85,6 +118,9 @@ func ConnectHearing(ctx context.Context, connString, name string, settings map[s
 }
 
 func (m *Monitor) Close() {
+	m.cancel()
+	m.looking.mu.Lock() // nothing goes on there any more
+	defer m.looking.mu.Unlock()
 	for _, l := range []*line{&m.looking, &m.chores} {
 		if l.conn != nil {
 			_ = l.conn.Close(context.Background()) // the server notices either way
@@ -92,9 +128,20 @@ func (m *Monitor) Close() {
 	}
 }
 
+// Exec does a chore. While one is under way, Chore tells which backend does it, for how long, and Late when it should
+// be looked at who is in its way.
 func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	m.chores.mu.Lock()
 	defer m.chores.mu.Unlock()
+	began := time.Now()
+	m.chore.Store(&began)
+	defer m.chore.Store(nil)
+	defer time.AfterFunc(choreMax, func() {
+		select {
+		case m.lateChore <- struct{}{}:
+		default:
+		}
+	}).Stop()
 	r, err := m.chores.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
@@ -102,16 +149,70 @@ func (m *Monitor) Exec(ctx context.Context, sql string) ([]*pgconn.Result, error
 	return r, nil
 }
 
-// look runs one of the statements of who looks, and returns its rows.
-func (m *Monitor) look(ctx context.Context, statement string, pid uint32) ([][][]byte, error) {
-	m.looking.mu.Lock()
-	defer m.looking.mu.Unlock()
-	r := m.looking.conn.ExecPrepared(ctx, statement, [][]byte{[]byte(strconv.FormatUint(uint64(pid), 10))}, nil,
-		nil).Read()
-	if r.Err != nil {
-		return nil, fmt.Errorf("monitor: %w", r.Err)
+// Late says after choreMax that a chore is under way.
+func (m *Monitor) Late() <-chan struct{} { return m.lateChore }
+
+// Chore is the backend that does chores, and for how long it has done the one that is under way; zero if there is none.
+func (m *Monitor) Chore() (backend uint32, age time.Duration) {
+	if began := m.chore.Load(); began != nil {
+		age = time.Since(*began)
 	}
-	return r.Rows, nil
+	return m.chores.conn.PID(), age
+}
+
+// look runs one of the statements of who looks, and returns its rows.
+func (m *Monitor) look(ctx context.Context, statement string, pid ...uint32) ([][][]byte, error) {
+	var backend [][]byte
+	for _, p := range pid {
+		backend = append(backend, []byte(strconv.FormatUint(uint64(p), 10)))
+	}
+	if m.late.Load() {
+		if r := m.aside(ctx, statement, backend); r.Err == nil {
+			return r.Rows, nil
+		}
+	}
+	answer := make(chan *pgconn.Result, 1)
+	go func() {
+		m.looking.mu.Lock()
+		defer m.looking.mu.Unlock()
+		answer <- m.looking.conn.ExecPrepared(m.ctx, statement, backend, nil, nil).Read()
+		m.late.Store(false)
+	}()
+	patience := time.NewTimer(lookMax)
+	defer patience.Stop()
+	for {
+		select {
+		case r := <-answer:
+			if r.Err != nil {
+				return nil, fmt.Errorf("monitor: %w", r.Err)
+			}
+			return r.Rows, nil
+		case <-patience.C:
+			m.late.Store(true)
+			if len(answer) > 0 { // it is not, and nobody else says so
+				m.late.Store(false)
+				continue
+			}
+			if r := m.aside(ctx, statement, backend); r.Err == nil {
+				return r.Rows, nil
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("monitor: %w", ctx.Err())
+		}
+	}
+}
+
+// aside is look from another database. What is asked about backends is the same there.
+func (m *Monitor) aside(ctx context.Context, statement string, backend [][]byte) *pgconn.Result {
+	ctx, cancel := context.WithTimeout(ctx, asideMax)
+	defer cancel()
+	conn, err := connect(ctx, m.connString, elsewhere, "tutti monitor", nil, nil)
+	if err != nil {
+		return &pgconn.Result{Err: err}
+	}
+	r := conn.ExecParams(ctx, statement, backend, nil, nil, nil).Read()
+	_ = conn.Close(context.Background()) // the server notices either way
+	return r
 }
 
 // Blockers lists the backends that hold locks the backend pid waits for, or stand before it
@@ -168,13 +269,13 @@ WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >=
 
 // Position is where the server's WAL is now.
 func (m *Monitor) Position(ctx context.Context) (uint64, error) {
-	r, err := m.Exec(ctx, "SELECT "+capture.WALPosition)
+	rows, err := m.look(ctx, positionStatement)
 	if err != nil {
 		return 0, err
 	}
 	var at uint64
-	if _, err := fmt.Sscan(string(r[0].Rows[0][0]), &at); err != nil {
-		return 0, fmt.Errorf("monitor: position of the WAL %q: %w", r[0].Rows[0][0], err)
+	if _, err := fmt.Sscan(string(rows[0][0]), &at); err != nil {
+		return 0, fmt.Errorf("monitor: position of the WAL %q: %w", rows[0][0], err)
 	}
 	return at, nil
 }
@@ -199,7 +300,11 @@ func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
 	return err == nil && len(rows) == 0, err
 }
 
+// Clean empties the tables of captured rows that are no longer in use. It is done later if a catalog is locked.
 func (m *Monitor) Clean(ctx context.Context) error {
-	_, err := m.Exec(ctx, capture.CleanupSQL())
+	_, err := m.Exec(ctx, "SET LOCAL lock_timeout = '"+cleanMax+"'; "+capture.CleanupSQL())
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == lockNotAvailable {
+		return nil
+	}
 	return err
 }

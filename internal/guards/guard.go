@@ -200,6 +200,13 @@ func (g *Guard) runs(now time.Time) time.Duration {
 	return now.Sub(g.began)
 }
 
+// Runs reports whether the backend executes a statement.
+func (g *Guard) Runs() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.phase == session.PhaseRunning
+}
+
 // Poke makes a read from the client that is under way, or the next one, time out; Enter
 // takes that back.
 func (g *Guard) Poke() {

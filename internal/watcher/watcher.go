@@ -29,6 +29,8 @@ type Monitor interface {
 	// Blockers are the backends that one waits for now, and those that these wait for; 0 is a prepared transaction.
 	Blockers(ctx context.Context, backend uint32) ([]uint32, error)
 	FirstBlockers(ctx context.Context, backend uint32) ([]uint32, error) // the former alone
+	// Rebuilds reports whether a backend waits for a catalog that another one, which waits for nobody, has locked.
+	Rebuilds(ctx context.Context, waits, backend uint32) (bool, error)
 	Terminate(ctx context.Context, backend uint32) error
 	Cancel(log *slog.Logger, backend uint32)
 	// Chore is the backend that does what else is to be done, and since when; zero: nothing. Late says when to look.
@@ -62,10 +64,11 @@ type Options struct {
 type Watcher struct {
 	o        Options
 	stubborn time.Duration // stubbornAfter
+	asked    time.Duration // for how long answers were waited for that took long, while the group goes on
 }
 
 // New makes one.
-func New(o Options) *Watcher { return &Watcher{o, stubbornAfter} }
+func New(o Options) *Watcher { return &Watcher{o: o, stubborn: stubbornAfter} }
 
 // Run is the goroutine that looks while a group, or a definition, goes on.
 func (x *Watcher) Run(ctx context.Context) error {
@@ -77,6 +80,7 @@ func (x *Watcher) Run(ctx context.Context) error {
 		case <-x.o.Monitor.Late():
 		}
 		wait := replay.BlockedAfter
+		x.asked = 0
 		for wait > 0 {
 			timer := time.NewTimer(wait)
 			select {
@@ -85,7 +89,7 @@ func (x *Watcher) Run(ctx context.Context) error {
 				return nil
 			case <-x.o.Group.Started(): // while a long definition is looked at now and then
 				timer.Stop()
-				wait = replay.BlockedAfter
+				wait, x.asked = replay.BlockedAfter, 0
 				continue
 			case <-timer.C:
 			}
@@ -123,10 +127,14 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 	if !runs || age < replay.BlockedAfter {
 		return wait, nil
 	}
+	began := time.Now()
 	for _, pid := range append(o.Group.Adding(), o.Backends.Busy.Load()) {
-		if _, err := x.Unblock(ctx, pid, age, nil); err != nil {
+		if _, err := x.Unblock(ctx, pid, age-x.asked, nil); err != nil {
 			return blockedInterval, err
 		}
+	}
+	if took := time.Since(began); took > chainAfter {
+		x.asked += took // nobody could let go meanwhile
 	}
 	return blockedInterval, nil
 }
@@ -148,6 +156,11 @@ func (x *Watcher) Unblock(
 		return true, nil
 	}
 	for _, pid := range pids {
+		if spared, err := x.spares(ctx, backend, pid, blocked); err != nil {
+			return true, err
+		} else if spared {
+			continue
+		}
 		if err := x.unblockFrom(ctx, pid, blocked, why); err != nil {
 			return true, err
 		}
@@ -170,6 +183,15 @@ func (x *Watcher) ownGivesWay(backend uint32, pids []uint32) bool {
 		return true
 	}
 	return false
+}
+
+// spares reports whether one that blocks a backend is let go on for a while because it rebuilds a catalog (WT7).
+func (x *Watcher) spares(ctx context.Context, backend, pid uint32, blocked time.Duration) (bool, error) {
+	g := x.o.Session(pid)
+	if g == nil || !g.Runs() || blocked > stubbornAfter {
+		return false, nil
+	}
+	return x.o.Monitor.Rebuilds(ctx, backend, pid)
 }
 
 // unblockFrom deals with one backend that blocks.

@@ -34,12 +34,16 @@ const (
 type database struct {
 	blockers         map[uint32][]uint32
 	ended, cancelled []uint32
+	rebuilds         []uint32
 	fails            error
 	looked           chan uint32
 	chore            time.Duration
 	late             chan struct{}
 }
 
+func (d *database) Rebuilds(_ context.Context, _, backend uint32) (bool, error) {
+	return slices.Contains(d.rebuilds, backend), nil
+}
 func (d *database) Chore() (uint32, time.Duration) { return chores, d.chore }
 func (d *database) Late() <-chan struct{}          { return d.late }
 
@@ -137,6 +141,28 @@ func TestChain(t *testing.T) {
 	}
 	if x.unblock(t, chainAfter, stranger); x.guard.Lost() == nil {
 		t.Error("who blocks a blocker that does not let go has not lost")
+	}
+}
+
+// TestRebuilds: who rebuilds a catalog does not lose for a while (WT7), but he does if his client is waited for.
+func TestRebuilds(t *testing.T) {
+	x := watch(t)
+	x.d.rebuilds = []uint32{own, stranger}
+	x.guard.Enter(session.PhaseRunning)
+	if !x.unblock(t, stubbornAfter, own) || x.guard.Lost() != nil {
+		t.Error("who rebuilds a catalog has lost at once")
+	}
+	if x.unblock(t, stubbornAfter+1, own); x.guard.Lost() == nil {
+		t.Error("who rebuilds a catalog for ever has not lost")
+	}
+	x = watch(t)
+	x.d.rebuilds = []uint32{own, stranger}
+	x.guard.Enter(session.PhaseWaiting)
+	if x.unblock(t, 1, own, stranger); x.guard.Lost() == nil {
+		t.Error("who has a catalog locked, and does nothing, has not lost")
+	}
+	if x.unblock(t, strangerAfter+1, stranger); len(x.d.ended) != 1 {
+		t.Error("who is no session of this member's is not ended")
 	}
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -185,4 +186,36 @@ func TestDefinitionFailsBeside(t *testing.T) {
 		a.Do("COMMIT", "DROP TABLE fails_beside")
 	}
 	a.Do("DROP TABLE fails_there")
+}
+
+// TestVacuumOfCatalogsBeside: a VACUUM FULL of catalogs waits for a block with a definition, and keeps neither its
+// COMMIT back nor, for long, what other members write.
+func TestVacuumOfCatalogsBeside(t *testing.T) {
+	c := use(t)
+	block, vacuum, other := c.Connect(1), c.Connect(1), c.Connect(2)
+	other.Do("CREATE TABLE vacuum_beside(id int PRIMARY KEY)")
+	c.Settled()
+	for i, catalogs := range [][]string{{"pg_proc", "pg_class"}, {"pg_class", "pg_proc"}} {
+		block.Do("BEGIN", fmt.Sprintf("CREATE TABLE vacuum_beside%d(id int PRIMARY KEY)", i))
+		vacuumed := make(chan error, 1)
+		go func() {
+			var err error
+			for _, name := range catalogs {
+				err = errors.Join(err, vacuum.Try("VACUUM FULL "+name))
+			}
+			vacuumed <- err
+		}()
+		time.Sleep(seconds(3500 * time.Millisecond)) // a cleaning up comes, and must not wait for it
+		other.Do(fmt.Sprintf("INSERT INTO vacuum_beside VALUES (%d)", i))
+		began := time.Now()
+		block.Do("COMMIT")
+		if took := time.Since(began); took > seconds(5*time.Second) {
+			t.Errorf("VACUUM FULL of %v: the COMMIT of a block took %s", catalogs, took)
+		}
+		if err := <-vacuumed; err != nil && Code(err) != "40001" {
+			t.Errorf("VACUUM FULL of %v: %v", catalogs, err)
+		}
+		c.Everywhere("SELECT count(*) FROM vacuum_beside", fmt.Sprint(i+1))
+	}
+	c.Settled()
 }

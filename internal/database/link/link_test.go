@@ -156,6 +156,10 @@ func looksPastCatalogs(t *testing.T, before string) {
 			t.Errorf("the chore has gone on for %s at %d", age, pid)
 		}
 	}
+	pid, _ := x.monitor.Chore()
+	if !rebuilds(x, pid, c.PID()) || rebuilds(x, c.PID(), c.PID()) || rebuilds(x, pid, pid) {
+		t.Error("it is not found who has locked a catalog for whom")
+	}
 	if at, err := x.monitor.Position(ctx); err != nil || at == 0 {
 		t.Errorf("the WAL is at %d (%v)", at, err)
 	}
@@ -173,6 +177,15 @@ func looksPastCatalogs(t *testing.T, before string) {
 			t.Fatal("who looks asks another database for ever")
 		}
 	}
+}
+
+func rebuilds(x *bench, waits, backend uint32) bool {
+	x.t.Helper()
+	so, err := x.monitor.Rebuilds(context.Background(), waits, backend)
+	if err != nil {
+		x.t.Error(err)
+	}
+	return so
 }
 
 // TestCleanLater: the captured rows that are no longer in use wait for who has locked a catalog, not the chores.

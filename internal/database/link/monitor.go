@@ -56,6 +56,9 @@ const (
 		"WHERE l.pid = $1 AND NOT l.granted AND l.locktype = 'extend')"
 	chainStatement = "WITH RECURSIVE b(pid) AS (" + firstStatement + `
 UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> $1`
+	rebuildsStatement = "SELECT WHERE pg_catalog.cardinality(pg_catalog.pg_blocking_pids($2)) = 0 AND " +
+		"EXISTS (SELECT FROM pg_catalog.pg_lock_status() WHERE pid = $1 AND NOT granted AND locktype = 'relation' " +
+		"AND relation < '16384')"
 	cancelStatement    = "SELECT pg_catalog.pg_cancel_backend($1)"
 	terminateStatement = "SELECT pg_catalog.pg_terminate_backend($1)"
 	positionStatement  = "SELECT " + capture.WALPosition
@@ -73,7 +76,7 @@ func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
 			return nil, err
 		}
 	}
-	for _, sql := range []string{blockersStatement, firstStatement, chainStatement, cancelStatement,
+	for _, sql := range []string{blockersStatement, firstStatement, chainStatement, rebuildsStatement, cancelStatement,
 		terminateStatement, writesStatement, positionStatement} {
 		if _, err := m.looking.conn.Prepare(ctx, sql, sql, nil); err != nil {
 			m.Close()
@@ -246,6 +249,12 @@ func (m *Monitor) blockers(ctx context.Context, pid uint32, statement string) ([
 		}
 	}
 	return pids, nil
+}
+
+// Rebuilds reports whether a backend waits for a lock on a catalog, and another one waits for nobody.
+func (m *Monitor) Rebuilds(ctx context.Context, waits, backend uint32) (bool, error) {
+	rows, err := m.look(ctx, rebuildsStatement, waits, backend)
+	return len(rows) > 0, err
 }
 
 // Holds lists the tables, by schema and name, on which a backend has locks that keep definitions or writers out. It is

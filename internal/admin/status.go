@@ -106,7 +106,11 @@ func (t table) verdict() error {
 			serving++
 		}
 		is := member(r) + " is " + strings.ReplaceAll(state(r), "no leader", "without a leader")
-		if why := reason(r); why != "" {
+		switch why := reason(r); {
+		case why == "":
+		case state(r) == "copying":
+			is += " " + why
+		default:
 			is += " at " + why
 		}
 		not = append(not, is)

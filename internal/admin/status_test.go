@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// view makes an answer to SHOW tutti.status of members written as role/state, or role/state/tables that differ.
+// view makes an answer to SHOW tutti.status of members written as role/state/tables that differ/reason.
 func view(members ...string) table {
-	t := table{columns: []string{"member", "address", "role", "state", "differs"}}
+	t := table{columns: []string{"member", "address", "role", "state", "differs", "reason"}}
 	for i, m := range members {
-		parts := append(strings.Split(m, "/"), "")
-		t.rows = append(t.rows, []string{fmt.Sprintf("node%d", i+1), "", parts[0], parts[1], parts[2]})
+		parts := append(strings.Split(m, "/"), "", "")
+		t.rows = append(t.rows, []string{fmt.Sprintf("node%d", i+1), "", parts[0], parts[1], parts[2], parts[3]})
 	}
 	return t
 }
@@ -46,6 +46,9 @@ func TestStatusVerdict(t *testing.T) {
 		{1, "node4 is unreachable, node5 is unreachable",
 			view("leader/synced", "follower/synced", "follower/synced", "follower/unreachable",
 				"follower/unreachable")},
+		{1, "node3 is copying the database of node2",
+			view("leader/synced", "follower/synced", "follower/copying//the database of node2")},
+		{1, "node3 is halted at entry 5", view("leader/synced", "follower/synced", "follower/halted//entry 5")},
 		{2, "CRITICAL: 1 of 3", view("leader/synced", "follower/joining", "follower/unreachable")},
 		{2, "CRITICAL: copies differ: node2 differs in public.a, node3 is joining",
 			view("leader/synced", "follower/synced/public.a", "follower/joining")},

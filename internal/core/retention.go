@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
@@ -31,16 +32,21 @@ const (
 type Retention struct {
 	o RetentionOptions
 
-	rule replica.Retention
+	rule  replica.Retention
+	saved atomic.Uint64 // the entry of the checkpoint that the database has; zero: none
+
+	asked, answered atomic.Uint64 // calls of Renew, and those after which a checkpoint was tried
 }
 
 // RetentionOptions are what a retention needs of its replica.
 type RetentionOptions struct {
-	Config     *config.Config
-	Log        *slog.Logger
-	Metrics    *metrics.Database
-	Keep       func() int64 // bytes of the log; negative: all
-	Ready      func() bool  // the database is this member's
+	Config  *config.Config
+	Log     *slog.Logger
+	Metrics *metrics.Database
+	Keep    func() int64 // bytes of the log; negative: all
+	Ready   func() bool  // the database is this member's
+	// Lent is the entry behind which all is kept for members that copy a database, if there are some.
+	Lent       func() (entry uint64, is bool)
 	Disk       *raftlog.Log
 	ConnString string // of the local database
 }
@@ -63,16 +69,37 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 		if !r.o.Ready() {
 			continue // the database may be another's yet
 		}
-		if r.rule.Wants(r.o.Disk, r.o.Keep()) {
+		asked := r.asked.Load()
+		if asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep()) {
 			if err := r.checkpoint(ctx, c); err != nil {
 				return err
 			}
 		}
-		if err := r.compact(r.rule.Compact(r.o.Disk, r.o.Keep())); err != nil {
+		r.answered.Store(asked)
+		if err := r.compact(r.surplus()); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}
 	return nil
+}
+
+// surplus is the entry up to which the log can go.
+func (r *Retention) surplus() uint64 {
+	if lent, is := r.o.Lent(); is {
+		return r.rule.CompactBeside(r.o.Disk, r.o.Keep(), lent)
+	}
+	return r.rule.Compact(r.o.Disk, r.o.Keep())
+}
+
+// Saved is the entry of the checkpoint that the database has, durably; zero: it has none.
+func (r *Retention) Saved() uint64 { return r.saved.Load() }
+
+// Renew has a checkpoint taken of what is ordered now, and waits until it is stored, or ctx ends: it may not be had at
+// the moment.
+func (r *Retention) Renew(ctx context.Context) {
+	asked := r.asked.Add(1)
+	for r.answered.Load() < asked && process.Sleep(ctx, appliedPoll) {
+	}
 }
 
 // checkpoint stores the replicated state in the database once everything it stands for is there (K2). One that is too
@@ -100,6 +127,7 @@ func (r *Retention) checkpoint(ctx context.Context, c *Core) error {
 		return err
 	}
 	r.rule.Stored()
+	r.saved.Store(p.Index)
 	r.o.Log.Info("stored a checkpoint", "entry", p.Index, "ordinal", p.Ordinal, "bytes", len(data), "taken", taken,
 		"all", time.Since(began))
 	return nil
@@ -138,7 +166,11 @@ func (r *Retention) StartAt(saved []byte, position *engine.Position) (*engine.Ch
 			r.o.Log.Warn("the checkpoint cannot be read; the whole log is read again", "error", err)
 		}
 	}
-	restart, err := c.Fit(r.o.Disk, position.Member != r.o.Config.Member)
+	foreign := position.Member != r.o.Config.Member
+	restart, err := c.Fit(r.o.Disk, foreign)
+	if foreign && errors.Is(err, engine.ErrBehind) {
+		return nil, &UnfitError{err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w. %s", err, standing.HowToClone(r.o.Config))
 	}
@@ -151,6 +183,7 @@ func (r *Retention) StartAt(saved []byte, position *engine.Position) (*engine.Ch
 		}
 	}
 	r.rule = replica.NewRetention(c.Index)
+	r.saved.Store(c.Index)
 	position.Ordinal, position.Floor = max(position.Ordinal, c.Ordinal), max(position.Floor, c.Ordinal)
 	r.o.Log.Info("starts from a checkpoint", "entry", c.Index, "ordinal", c.Ordinal, "log_bytes_after",
 		r.o.Disk.BytesAfter(c.Index))
@@ -165,6 +198,12 @@ func (r *Retention) restartLog(c *engine.Checkpoint) error {
 	r.o.Log.Info("restarted the log behind the clone's checkpoint", "entry", c.Index)
 	return nil
 }
+
+// UnfitError is that the database is a copy of another member's whose checkpoint does not come up to where the log
+// begins. A later copy does.
+type UnfitError struct{ error }
+
+func (e *UnfitError) Unwrap() error { return e.error }
 
 // ExplainLost says what happened to a member that was away for too long; nil if err is something else.
 func ExplainLost(err error, c *config.Config) error {

@@ -55,6 +55,7 @@ func TestStartAt(t *testing.T) {
 		entries, compact uint64 // the log has them, and has forgotten those up to compact
 		index, term      uint64 // of the checkpoint; zero: there is none
 		garbled, clone   bool
+		unfit            bool   // a later copy is needed
 		first            uint64 // of the log, afterwards
 		err              string
 	}{
@@ -65,6 +66,10 @@ func TestStartAt(t *testing.T) {
 		{name: "the log begins right behind it", entries: 9, compact: 5, index: 5, term: 1, first: 6},
 		{name: "there is a gap", entries: 9, compact: 5, index: 4, term: 1, err: "entries 5 to 5 are missing"},
 		{name: "a clone is further", entries: 9, index: 20, term: 2, clone: true, first: 21},
+		{name: "a clone is not as far as where the log begins", entries: 9, compact: 5, index: 4, term: 1, clone: true,
+			unfit: true, err: "entries 5 to 5 are missing"},
+		{name: "a clone has no checkpoint, and the log is not whole", entries: 9, compact: 5, clone: true, unfit: true,
+			err: "has no checkpoint"},
 		{name: "another is further, which lost its log", entries: 9, index: 20, term: 2,
 			err: "To bring this member back"},
 		{name: "it cannot be read, the log is whole", entries: 9, garbled: true, first: 1},
@@ -91,6 +96,9 @@ func TestStartAt(t *testing.T) {
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("told %v, not of %q", err, c.err)
+				}
+				if unfit := (*UnfitError)(nil); errors.As(err, &unfit) != c.unfit {
+					t.Errorf("another copy helps, it says, or not: %v", err)
 				}
 				return
 			}

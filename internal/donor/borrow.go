@@ -21,9 +21,11 @@ import (
 const (
 	// askFirst is how long a member rests after all have failed to lend, twice as long after each time, up to askMost.
 	// sayEvery is how often it says why.
-	askFirst = 500 * time.Millisecond
-	askMost  = 8 * time.Second
-	sayEvery = 10 * time.Second
+	// A copy that breaks off half way is work for both, so it may be up to brokenMost until the next one.
+	askFirst   = 500 * time.Millisecond
+	askMost    = 8 * time.Second
+	brokenMost = 4 * time.Minute
+	sayEvery   = 10 * time.Second
 	// progressBytes is how much comes between two words of how far the copy is.
 	progressBytes = 64 << 20
 )
@@ -47,12 +49,17 @@ type Copy func(ctx context.Context, donor *pgconn.Config, progress func(bytes in
 func (b *Borrower) From(ctx context.Context, members []config.Member, fill Copy) error {
 	var said string
 	var since time.Time
-	for rest := askFirst; ; rest = min(2*rest, askMost) {
+	most := askMost
+	for rest := askFirst; ; rest = min(2*rest, most) {
 		var refused []string
+		most = askMost
 		for _, m := range members {
-			err := b.copy(ctx, m, fill)
+			bytes, err := b.copy(ctx, m, fill)
 			if err == nil || ctx.Err() != nil || hopeless(err) {
 				return err
+			}
+			if bytes > 0 {
+				most = brokenMost
 			}
 			refused = append(refused, m.Name+": "+err.Error())
 		}
@@ -68,8 +75,8 @@ func (b *Borrower) From(ctx context.Context, members []config.Member, fill Copy)
 	}
 }
 
-// copy copies from one member.
-func (b *Borrower) copy(ctx context.Context, from config.Member, fill Copy) error {
+// copy copies from one member, and says how much has come.
+func (b *Borrower) copy(ctx context.Context, from config.Member, fill Copy) (bytes int64, err error) {
 	var refused error
 	donor, err := instance.Through(from.Name, func(ctx context.Context) (net.Conn, error) {
 		var conn net.Conn
@@ -77,25 +84,30 @@ func (b *Borrower) copy(ctx context.Context, from config.Member, fill Copy) erro
 		return conn, refused
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	began := time.Now()
-	var bytes, told int64
+	var told int64
+	said := began
 	err = fill(ctx, donor, func(n int64) {
 		if bytes = n; told == 0 || n-told >= progressBytes {
 			told = n
 			b.Waits(fmt.Sprintf("the database is copied from %s: %d MB have come", from.Name, n>>20))
 		}
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			b.Log.Info("copies another member's database", "donor", from.Name, "bytes", n, "time", time.Since(began))
+		}
 	})
 	if err != nil && refused != nil {
-		return refused // that it could not be connected to says less
+		return bytes, refused // that it could not be connected to says less
 	}
 	if err != nil {
-		return err
+		return bytes, err
 	}
 	b.Log.Info("has a copy of another member's database", "donor", from.Name, "bytes", bytes,
 		"time", time.Since(began))
-	return nil
+	return bytes, nil
 }
 
 // hopeless reports whether trying again cannot help: there is a database already, or no fitting PostgreSQL here.

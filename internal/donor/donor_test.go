@@ -91,7 +91,7 @@ func TestFromAsksUntilSomebodyLends(t *testing.T) {
 		for i := 2; i < len(f.times); i += 2 {
 			rests = append(rests, f.times[i].Sub(f.times[i-1]))
 		}
-		want := []time.Duration{askFirst, 2 * askFirst, 4 * askFirst, 8 * askFirst, askMost, askMost}
+		want := []time.Duration{askFirst, 2 * askFirst, 4 * askFirst, 8 * askFirst, 16 * askFirst, 32 * askFirst}
 		if !reflect.DeepEqual(rests, want) {
 			t.Errorf("it rests %v, want %v", rests, want)
 		}
@@ -104,6 +104,33 @@ func TestFromAsksUntilSomebodyLends(t *testing.T) {
 		}
 		if n := strings.Count(all, "MB have come"); n != 4*len(f.asked) {
 			t.Errorf("progress is told %d times for %d copies", n, len(f.asked))
+		}
+	})
+}
+
+// TestRestsAreBounded: who is refused asks again soon; who has copied half of it in vain rests for longer.
+func TestRestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			come int64
+			most time.Duration
+		}{{0, askMost}, {1, brokenMost}} {
+			var last, rest time.Duration
+			began, tries := time.Now(), 0
+			err := (&fake{}).borrower().From(t.Context(), abc[:1],
+				func(_ context.Context, _ *pgconn.Config, progress func(int64)) error {
+					if c.come > 0 {
+						progress(c.come)
+					}
+					rest, last = time.Since(began)-last, time.Since(began)
+					if tries++; tries == 15 {
+						return nil
+					}
+					return io.EOF
+				})
+			if err != nil || rest != c.most {
+				t.Errorf("where %d bytes came it rests %s at last, want %s: %v", c.come, rest, c.most, err)
+			}
 		}
 	})
 }

@@ -316,11 +316,14 @@ func (c *Checkpoint) validate() error {
 	return nil
 }
 
+// ErrBehind is that the log does not reach back to the database's checkpoint.
+var ErrBehind = errors.New("engine: the log begins behind the database")
+
 // Fit says whether an engine can start from c, or if c is nil from the beginning, with what the log
 // holds. Foreign says that c came with a clone of another member's database. Restart is true if the
 // log must first be restarted at c (raftlog.ApplySnapshot), because the clone is further than
 // it; nothing that this member has vouched for and that is not in the clone is lost by it. An error is
-// final.
+// final, but for ErrBehind where the clone can be taken again.
 func (c *Checkpoint) Fit(log ordering.Storage, foreign bool) (restart bool, err error) {
 	first, err := log.FirstIndex()
 	if err != nil {
@@ -336,14 +339,14 @@ func (c *Checkpoint) Fit(log ordering.Storage, foreign bool) (restart bool, err 
 	}
 	if c == nil {
 		if first > 1 {
-			return false, fmt.Errorf("engine: the log begins with entry %d, "+
-				"and the database has no checkpoint of what was before", first)
+			return false, fmt.Errorf("%w: it begins with entry %d, "+
+				"and the database has no checkpoint of what was before", ErrBehind, first)
 		}
 		return false, nil
 	}
 	if c.Index < first-1 {
-		return false, fmt.Errorf("engine: the log begins with entry %d, and the database's checkpoint is of entry %d: "+
-			"entries %d to %d are missing", first, c.Index, c.Index+1, first-1)
+		return false, fmt.Errorf("%w: it begins with entry %d, and the database's checkpoint is of entry %d: "+
+			"entries %d to %d are missing", ErrBehind, first, c.Index, c.Index+1, first-1)
 	}
 	if c.Index <= last {
 		term, err := log.Term(c.Index)

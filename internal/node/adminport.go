@@ -38,6 +38,9 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	f = probe.Facts{Starting: true, Draining: n.stops.Refuses(),
 		Reach: replica.Reach{Members: len(n.config.Members), Heard: 1}}
 	t := n.current()
+	if w := n.waits.Load(); w != nil {
+		f.Waits = *w
+	}
 	if t == nil {
 		return f, true
 	}

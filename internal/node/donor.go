@@ -29,20 +29,51 @@ func (t *tenure) fitToCopy(first bool) error {
 	if first && !t.standing.Begun() {
 		return nil
 	}
-	if !t.ready() {
+	if t.life(mainGroup) == nil {
 		return fmt.Errorf("%s has not begun to serve", t.node.config.Self().Name)
 	}
 	for _, l := range t.all() {
-		if s := l.others.peers.Own().State; s != replica.Synced {
-			return fmt.Errorf("database %q of %s is not synced, but %q", l.id.database, t.node.config.Self().Name, s)
+		s, own := l.others.peers.Own(), l.order.position.Member == t.node.config.Member
+		still := own && s.Leader == 0 && (s.State == replica.Joining || s.State == replica.NoLeader)
+		if s.State != replica.Synced && !still {
+			return fmt.Errorf("database %q of %s is not synced, but %q", l.id.database, t.node.config.Self().Name,
+				s.State)
 		}
 	}
 	return nil
 }
 
-// copyRest is how long a member rests that needs another copy so soon after the last one: the others write more than
-// they keep of the log while it starts.
-const copyRest = 20 * time.Second
+// renewMost is how long a lender waits for a checkpoint of what is ordered now, so that as little as can be of the log
+// is needed behind the copy.
+const renewMost = 10 * time.Second
+
+// lends lends the databases to a member, and has the log kept for it.
+func (t *tenure) lends(ctx context.Context, to uint32, lend func()) {
+	lent := map[uint64]donor.Lent{}
+	for _, l := range t.all() {
+		s, _ := l.others.peers.Get(to)
+		lent[l.id.group] = donor.Lent{Entry: l.order.retention.Saved(), Before: s.Incarnation}
+	}
+	t.loans.Begin(to, lent)
+	defer func() { t.loans.End(to, time.Now()) }()
+	within, cancel := context.WithTimeout(ctx, renewMost)
+	defer cancel()
+	for _, l := range t.all() {
+		if _, is := lent[l.id.group]; is && l.course.ready.Load() {
+			l.order.retention.Renew(within)
+			t.loans.Moved(to, l.id.group, l.order.retention.Saved())
+		}
+	}
+	lend()
+}
+
+// lent is what others copy of this database, and have not begun from yet.
+func (l *life) lent() []replica.Loan {
+	return l.tenure.loans.Of(l.id.group, time.Now(), func(member uint32, before uint64) bool {
+		s, alive := l.others.peers.Get(member)
+		return alive && s.State == replica.Synced && s.Incarnation > before
+	})
+}
 
 // adoptMost is how long a database that is this member's own now waits for the others.
 const (
@@ -88,7 +119,13 @@ func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Co
 		}
 		return answer, nil
 	}
-	return lenderOf(t).Called(from, asked)
+	answer, err := lenderOf(t).Called(from, asked)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, conn net.Conn) {
+		t.lends(ctx, from, func() { answer(ctx, conn) })
+	}, nil
 }
 
 // readmit says in which term this member readmits one that has lost its log, in each database (ordering).
@@ -123,6 +160,7 @@ func (t *tenure) hears(member uint32) bool {
 // its log again. False if there is nothing that it could do.
 func (n *Node) mends(ctx context.Context, pg *instance.Instance, ended error) (is bool, err error) {
 	var behind *core.LostError
+	var unfit *core.UnfitError
 	var without *logLostError
 	var empty *copyError
 	switch {
@@ -131,6 +169,10 @@ func (n *Node) mends(ctx context.Context, pg *instance.Instance, ended error) (i
 	case errors.As(ended, &behind):
 		n.log.Warn("this member takes a copy of another one's database", "why", ended)
 		return true, n.copyAnew(ctx, pg, behind.Leader)
+	case errors.As(ended, &unfit):
+		n.log.Warn("the copy of another member's database ends before this member's log begins; it takes another one",
+			"why", ended)
+		return true, n.copyAnew(ctx, pg, 0)
 	case errors.As(ended, &empty):
 		n.log.Info("this member has nothing yet, and takes a copy of another one's database", "why", ended)
 		if err := pg.Stop(ctx); err != nil {
@@ -161,10 +203,15 @@ func (n *Node) copyAnew(ctx context.Context, pg *instance.Instance, leader uint3
 	if err := pg.Stop(ctx); err != nil {
 		return err
 	}
-	if time.Since(n.copied) < copyRest && !process.Sleep(ctx, copyRest) {
-		return context.Cause(ctx)
+	if rest := n.copied.Next(time.Now()); rest > 0 {
+		why := fmt.Sprintf("another copy of a database is needed so soon after the last one, and is taken in %s", rest)
+		n.log.Warn("rests before another copy", "rest", rest)
+		n.waits.Store(&why)
+		if !process.Sleep(ctx, rest) {
+			return context.Cause(ctx)
+		}
 	}
-	defer func() { n.copied = time.Now() }()
+	defer func() { n.copied.Took(time.Now()) }()
 	return n.borrow(ctx, pg, donor.Current, donor.Donors(n.config.Members, n.config.Member, leader), pg.Replace)
 }
 

@@ -20,7 +20,7 @@ func peersOf(l *life) peers.Options {
 				Halted: l.course.halted.Load() != nil, Incarnation: l.id.incarnation, Leader: l.order.core.Leader(),
 				Ordinal: l.order.core.Ordinal(), Applied: l.order.core.Applied(),
 				Volume:        l.others.volume.ordered.Load(),
-				VolumeApplied: l.others.volume.applied.Load(), Clients: l.sessions.Taken()}
+				VolumeApplied: l.others.volume.applied.Load(), Clients: l.sessions.Taken(), Lent: l.lent()}
 			o.DelayMicros, o.Because = l.flow.throttle.Delays()
 			return o
 		},

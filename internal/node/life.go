@@ -290,6 +290,9 @@ func (l *life) open(ctx context.Context) (err error) {
 	openReplay(l, conn)
 	l.order.retention = core.NewRetention(retentionOf(l))
 	from, err := l.order.retention.StartAt(saved, &l.order.position)
+	if unfit := (*core.UnfitError)(nil); errors.As(err, &unfit) {
+		return err
+	}
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
@@ -348,7 +351,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 func retentionOf(l *life) core.RetentionOptions {
 	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.order.disk,
 		ConnString: l.db.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
-		Ready: l.course.ready.Load}
+		Ready: l.course.ready.Load, Lent: l.others.peers.Lent}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.

@@ -19,6 +19,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/donor"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/metrics"
@@ -45,7 +46,7 @@ type Node struct {
 	pg     *instance.Instance
 	began  time.Time
 	served bool         // a life has begun once; of tenures
-	copied time.Time    // when the last copy was taken; of tenures
+	copied donor.Pauses // when copies were taken; of tenures
 	major  atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	waits atomic.Pointer[string] // for what, before its first log is made

@@ -18,6 +18,7 @@ func showOf(l *life) *show.Replica {
 		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.order.core.Leader,
 		Voters:  l.order.core.Voters,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
+		Copies:   l.others.peers.Copies,
 		Settings: func() *config.Limits { return &l.settled().Limits },
 		Levels:   func() show.Levels { return levels(l) },
 		Databases: func() (list []show.Database) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/databases"
+	"github.com/tuttidb/tutti/internal/donor"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -41,6 +42,7 @@ type tenure struct {
 	looking   chan struct{} // has an element while somebody looks for a database that is not known, see await
 
 	retired *databases.Retired
+	loans   donor.Loans
 
 	mu    sync.Mutex
 	lives map[uint64]*life // by the database's number

@@ -189,6 +189,20 @@ func (p *Peers) End() (end replica.End) {
 	return end
 }
 
+// Lent is the entry of the log behind which all is kept for members that copy a database; false if none does.
+func (p *Peers) Lent() (entry uint64, is bool) {
+	own := p.o.Own().Lent
+	p.with(func(t *replica.Table, now int64) { entry, is = t.Lent(now, own) })
+	return entry, is
+}
+
+// Copies is of whom a member copies the database now; zero: of nobody.
+func (p *Peers) Copies(member uint32) (from uint32) {
+	own := p.o.Own().Lent
+	p.with(func(t *replica.Table, now int64) { from = t.Copies(now, member, own) })
+	return from
+}
+
 // Lacking names the members that are alive and have not carried out the order up to an ordinal.
 func (p *Peers) Lacking(ordinal uint64) (names []string) {
 	p.with(func(t *replica.Table, now int64) {

@@ -12,6 +12,7 @@ import (
 // Facts are what is known of one database at this member.
 type Facts struct {
 	Starting bool   // it does not serve clients yet
+	Waits    string // for what, if that is known
 	Draining bool   // the node was told to stop
 	Halted   string // the entry that cannot be carried out here, and why; empty: it is not halted
 
@@ -70,6 +71,9 @@ func (f *Facts) refuses(w replica.Want) string {
 	case replica.IsHalted:
 		return "the database is halted at this member at " + f.Halted
 	case replica.IsStarting:
+		if f.Waits != "" {
+			return "this member is starting: " + f.Waits
+		}
 		return "this member is starting"
 	case replica.Leaderless:
 		return "nobody leads, as far as this member knows"

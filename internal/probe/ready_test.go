@@ -28,6 +28,7 @@ func TestReady(t *testing.T) {
 		{"draining", "for=reads", with(func(f *Facts) { f.Draining = true }), "stops"},
 		{"draining and starting", "", with(func(f *Facts) { f.Draining, f.Starting = true, true }), "stops"},
 		{"starting", "for=reads", with(func(f *Facts) { f.Starting = true }), "starting"},
+		{"copying", "", with(func(f *Facts) { f.Starting, f.Waits = true, "7 MB have come" }), "starting: 7 MB have come"},
 		{"halted", "for=reads", with(func(f *Facts) { f.Halted = "entry 7" }), "halted at this member at entry 7"},
 		{"no leader", "", with(func(f *Facts) { f.Led = false }), "nobody leads"},
 		{"no leader, for reads", "for=reads", with(func(f *Facts) { f.Led = false }), ""},

@@ -32,6 +32,8 @@
 //	     heard lately.
 //	RE10 What the order knows of a member's channels becomes what its sessions listen to, also after a restart. A
 //	    channel is passed on from when an announcement is carried out here until no other member listens.
+//	RE11 While a member copies a database, and until it has begun from that, the others keep the log from the entry on
+//	    behind which the copy begins, up to LoanFactor times as much as otherwise.
 //	RE9  What a member that is away may need is kept until it has told that it needs it no more.
 //
 // What it does not do: IO, time, goroutines; vote or count votes (ordering); decide verdicts (engine).

@@ -1,5 +1,7 @@
 package replica
 
+import "math"
+
 // Log is what retention asks of the log.
 type Log interface {
 	// BytesAfter is how much of the log was written behind an entry.
@@ -12,6 +14,8 @@ const (
 	// A checkpoint follows another after an eighth of what is kept of the log, or this much.
 	checkpointBytesMax = 128 << 20
 	checkpointShare    = 8
+	// LoanFactor is how many times as much of the log is kept at most while somebody copies a database.
+	LoanFactor = 8
 )
 
 // Retention decides when a checkpoint is taken and stored, and how much of the log is kept.
@@ -65,4 +69,14 @@ func (r *Retention) Compact(log Log, keep int64) uint64 {
 		return r.saved
 	}
 	return min(r.saved, log.Surplus(keep))
+}
+
+// CompactBeside is Compact while all that is behind entry lent is kept for who copies a database, unless that comes to
+// too much (RE11).
+func (r *Retention) CompactBeside(log Log, keep int64, lent uint64) uint64 {
+	to := r.Compact(log, keep)
+	if to <= lent {
+		return to
+	}
+	return max(lent, min(to, log.Surplus(LoanFactor*min(keep, math.MaxInt64/LoanFactor))))
 }

@@ -1,6 +1,9 @@
 package replica
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // entries is a log in which each entry has a size of ten.
 type entries uint64
@@ -76,5 +79,33 @@ func TestDropped(t *testing.T) {
 	}
 	if r.Wants(entries(48), 640) || !r.Wants(entries(56), 640) {
 		t.Error("the next one is not counted from the one that was dropped")
+	}
+}
+
+// TestCompactBeside: what is needed behind a copy stays, up to so many times as much as otherwise; nothing goes that
+// would stay otherwise (RE11).
+func TestCompactBeside(t *testing.T) {
+	const keep = 100 // ten entries
+	for _, c := range []struct {
+		name  string
+		log   entries
+		saved uint64
+		keep  int64
+		lent  uint64
+		want  uint64
+	}{
+		{"the copy is later than what is kept", 50, 48, keep, 45, 40},
+		{"the copy needs more", 50, 48, keep, 30, 30},
+		{"up to the checkpoint", 50, 20, keep, 30, 20},
+		{"it comes to too much", 150, 148, keep, 30, 70},
+		{"it needs all there ever was", 50, 48, keep, 0, 0},
+		{"and that is too much", 100, 98, keep, 0, 20},
+		{"all is kept", 150, 148, -1, 30, 0},
+		{"as good as all is kept", 150, 148, math.MaxInt64, 30, 0},
+	} {
+		r := NewRetention(c.saved)
+		if got := r.CompactBeside(c.log, c.keep, c.lent); got != c.want {
+			t.Errorf("%s: the log goes up to %d, want %d", c.name, got, c.want)
+		}
 	}
 }

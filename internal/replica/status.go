@@ -32,12 +32,21 @@ type Status struct {
 	// Hears are the members it has heard of lately, Links how many of them hear it as well.
 	Hears []uint32 `json:"hears"`
 	Links int      `json:"links"`
+	// Lent are the copies of its database that others take, or have taken and not begun from yet.
+	Lent []Loan `json:"lent,omitempty"`
 
 	Lag Lag `json:"-"` // reckoned where it arrives
 }
 
 // Lag is what is ordered and not applied at a member.
 type Lag struct{ Items, Bytes uint64 }
+
+// Loan is a copy of a database that a member takes of another one's.
+type Loan struct {
+	Member uint32 `json:"member"` // to which it is lent
+	Entry  uint64 `json:"entry"`  // of the log, behind which the copy begins at the earliest
+	Open   bool   `json:"open"`   // it is being copied
+}
 
 // behind is how far s is behind what others, or s itself, know of the order.
 func (s *Status) behind(ordinal, volume uint64) Lag {
@@ -58,6 +67,7 @@ type Own struct {
 	DelayMicros           int64
 	Because               uint32
 	Clients               int
+	Lent                  []Loan
 }
 
 // state is RE3; near: the member is near the end of the order, or was once.

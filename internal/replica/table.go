@@ -184,11 +184,44 @@ func (t *Table) AllApplied(own uint64) uint64 {
 	return own
 }
 
+// Lent is the entry of the log behind which all is kept for those that copy a database, this member's own loans
+// included; false if nobody does (RE11). What was lent by who is gone is not waited for.
+func (t *Table) Lent(now int64, own []Loan) (entry uint64, is bool) {
+	look := func(list []Loan) {
+		for _, l := range list {
+			if !is || l.Entry < entry {
+				entry, is = l.Entry, true
+			}
+		}
+	}
+	look(own)
+	for i := range t.rows {
+		if r := &t.rows[i]; r.within(now, t.o.Silent) {
+			look(r.status.Lent)
+		}
+	}
+	return entry, is
+}
+
+// Copies is the member of whom another one copies the database now; zero: it copies nobody's, as far as is known.
+func (t *Table) Copies(now int64, member uint32, own []Loan) (from uint32) {
+	open := func(l Loan) bool { return l.Member == member && l.Open }
+	if slices.ContainsFunc(own, open) {
+		return t.o.Self
+	}
+	for i := range t.rows {
+		if r := &t.rows[i]; r.within(now, t.o.Silent) && slices.ContainsFunc(r.status.Lent, open) {
+			return r.member
+		}
+	}
+	return 0
+}
+
 // Tell is what this member tells the others of itself.
 func (t *Table) Tell(now int64, o Own) Status {
 	s := Status{Incarnation: o.Incarnation, Ordinal: o.Ordinal, Applied: o.Applied, Leader: o.Leader,
 		Volume: o.Volume, VolumeApplied: o.VolumeApplied, DelayMicros: o.DelayMicros, Because: o.Because,
-		Clients: o.Clients, Hears: t.Hears(now), Links: t.links(now)}
+		Clients: o.Clients, Hears: t.Hears(now), Links: t.links(now), Lent: o.Lent}
 	end := t.End(now)
 	s.Lag = s.behind(end.Ordinal, end.Volume)
 	near := t.caughtUp || s.Lag.Items <= t.o.NearItems && s.Lag.Bytes <= t.o.NearBytes

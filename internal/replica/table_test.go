@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestStates(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, not %s", c.name, got, c.want)
 		}
-		if slices.ContainsFunc(c.owns, func(o Own) bool { return o == near }) != x.CaughtUp() {
+		if slices.ContainsFunc(c.owns, func(o Own) bool { return reflect.DeepEqual(o, near) }) != x.CaughtUp() {
 			t.Errorf("%s: has caught up: %v", c.name, x.CaughtUp())
 		}
 	}
@@ -246,5 +247,39 @@ func TestLeadAndFlow(t *testing.T) {
 		if in.Members[1].Fit != votes {
 			t.Errorf("a member that votes, %v: fit to lead, %v", votes, in.Members[1].Fit)
 		}
+	}
+}
+
+// TestLent: the earliest that any member has lent who is heard counts, this one's own included; and everybody knows who
+// copies whose database (RE11).
+func TestLent(t *testing.T) {
+	x := table3()
+	is := func(now int64, own []Loan, want uint64, lent bool) {
+		t.Helper()
+		if got, is := x.Lent(now, own); got != want || is != lent {
+			t.Errorf("at %d all is kept behind %d, %v; want %d, %v", now, got, is, want, lent)
+		}
+	}
+	is(100, nil, 0, false)
+	mine := []Loan{{Member: 3, Entry: 70}}
+	is(100, mine, 70, true)
+	x.Hear(100, 2, Status{Lent: []Loan{{Member: 3, Entry: 90, Open: true}, {Member: 4, Entry: 0}}}, 0, 0)
+	is(101, mine, 0, true)
+	x.Hear(102, 2, Status{Lent: []Loan{{Member: 3, Entry: 90, Open: true}}}, 0, 0)
+	is(103, mine, 70, true)
+	is(103, nil, 90, true)
+	is(132, nil, 0, false) // its lender is silent
+	for _, c := range []struct {
+		now    int64
+		member uint32
+		own    []Loan
+		want   uint32
+	}{{103, 3, mine, 2}, {103, 3, []Loan{{Member: 3, Open: true}}, 1}, {103, 2, mine, 0}, {132, 3, mine, 0}} {
+		if got := x.Copies(c.now, c.member, c.own); got != c.want {
+			t.Errorf("at %d member %d copies the database of %d, want %d", c.now, c.member, got, c.want)
+		}
+	}
+	if s := x.Tell(104, Own{Lent: mine}); len(s.Lent) != 1 {
+		t.Errorf("it tells nobody of what it lends: %v", s)
 	}
 }

@@ -26,6 +26,7 @@ type Replica struct {
 	Ordinal  func() uint64
 	Applied  func() uint64
 	Peer     func(member uint32) (s peers.Status, alive bool)
+	Copies   func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
 	Settings func() *config.Limits
 	Levels   func() Levels
 	// Databases are those of this member.
@@ -110,8 +111,12 @@ func (r *Replica) status() (rows [][]string) {
 		case len(voters) > 0 && !slices.Contains(voters, m.Member):
 			role = "learner"
 		}
-		if !alive {
-			rows = append(rows, []string{m.Name, m.Clients, role, "unreachable", "", "", "", "", "", "",
+		if from := r.Copies(m.Member); from != 0 || !alive {
+			state, why := "unreachable", ""
+			if from != 0 {
+				state, why = "copying", "the database of "+r.Name(from)
+			}
+			rows = append(rows, []string{m.Name, m.Clients, role, state, "", "", "", "", "", why,
 				differs[m.Member], ""})
 			continue
 		}

@@ -48,6 +48,7 @@ func shown(t *testing.T) *Replica {
 			s, ok := known[member]
 			return s, ok
 		},
+		Copies:   func(uint32) uint32 { return 0 },
 		Settings: func() *config.Limits { return &config.Limits{Sessions: 5, LogRetention: -1} },
 		Levels:   func() Levels { return Levels{Sessions: 2, Delay: 2500, Slowest: replica.Lag{Items: 7, Bytes: 8}} },
 		Databases: func() []Database {

@@ -77,3 +77,31 @@ func TestCopiedAnew(t *testing.T) {
 	c.Connect(3).Do("DROP ROLE late_role")
 	c.Check()
 }
+
+// TestCopiedWithoutALeader: two of three members are left, none of which can lead without the other, and one of them
+// must copy the databases of the other first.
+func TestCopiedWithoutALeader(t *testing.T) {
+	t.Parallel()
+	const segment, retention = 1 << 20, 4 << 20
+	c := Start(t, 3, func(_ int, c *config.Config) {
+		c.Limits.LogSegmentBytes, c.Limits.LogRetention = segment, retention
+	})
+	s := c.Connect(1)
+	s.Do("CREATE DATABASE shop")
+	c.In("shop").Connect(3).Do("CREATE TABLE small(i int PRIMARY KEY)", "INSERT INTO small VALUES (1)")
+	c.In("shop").Everywhere("SELECT count(*) FROM small", "1")
+	c.Stop(3)
+	s.Do("CREATE TABLE ballast AS SELECT i, repeat(md5(i::text), 30) AS v FROM generate_series(1, 15000) i")
+	c.compacted(retention, segment, 1, 2)
+	c.KillBoth(1, 2)
+
+	c.Run(2)
+	c.Run(3)
+	c.WaitReady(2, 3)
+	c.logged(3, "has a copy of another member's database")
+	c.In("shop").Connect(3).Do("INSERT INTO small VALUES (2)")
+	c.Run(1)
+	c.WaitReady()
+	c.In("shop").Everywhere("SELECT count(*) FROM small", "2")
+	c.Check()
+}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
 )
 
 // saved is a checkpoint as a database holds it: everything up to its ordinal is in there too.
@@ -135,8 +136,11 @@ func (m *member) isLost() bool {
 	return true
 }
 
-// reclone replaces the database of a member that is down by a clone of that with the newest checkpoint,
-// and starts the member with the log it has.
+// copyingBugs show only where a member copies a database that it was away for too long for.
+var copyingBugs = []string{"copied-without-log", "copied-without-votes", "restarted-before-copied"}
+
+// reclone has a member that is down copy the database of that with the newest checkpoint, and start with the log it
+// has. That takes a while: the donor may end in the middle of it, or the member, which then has its old database.
 func (m *member) reclone() {
 	if m.up {
 		return
@@ -152,10 +156,42 @@ func (m *member) reclone() {
 		m.w.after(10_000, m.reclone)
 		return
 	}
+	r, life := m.copies, donor.incarnation
+	m.copying++
+	mine := m.copying
+	m.w.say("%v: begins to copy the database of %v", m, donor)
+	if m.w.o.Planted == "restarted-before-copied" {
+		c, err := engine.DecodeCheckpoint(donor.db.saved.data)
+		must(err)
+		m.disk.restart(c)
+	}
+	if m.w.faulty && r.chance(300) {
+		m.startLater(r.between(100, 20_000)) // it is killed, and begins anew
+	}
+	m.w.after(r.between(1000, 30_000), func() {
+		switch {
+		case mine != m.copying:
+		case donor.incarnation != life || !donor.canDonate(m):
+			m.w.stats.Members.BrokenOff++
+			m.reclone()
+		default:
+			m.copied(donor)
+		}
+	})
+}
+
+// copied gives a member the copy that it has taken.
+func (m *member) copied(donor *member) {
 	m.w.stats.Clones++
 	m.w.say("%v: cloned anew from %v, checkpoint of entry %d", m, donor, donor.db.saved.index)
 	m.db.die()
 	m.db = donor.db.clone(m)
+	switch m.w.o.Planted {
+	case "copied-without-log":
+		m.disk = newDisk(len(m.w.members))
+	case "copied-without-votes":
+		m.disk.durable(write{state: &ordering.HardState{Term: new(uint64), Vote: new(uint64), Commit: new(uint64)}})
+	}
 	m.startLater(m.w.rnd.between(1000, 50_000))
 }
 

@@ -23,6 +23,8 @@ type member struct {
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
 	loss        loss     // of its disk
+	copies      *random  // how long its copies take
+	copying     int      // counts copies that it has begun
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
@@ -63,6 +65,7 @@ func (m *member) start() {
 	if !m.mayBegin() {
 		return
 	}
+	m.copying++ // what was being copied is given up
 	if m.db.dead {
 		m.db = m.db.recover()
 	}

@@ -51,7 +51,7 @@ var bugs = []string{
 	"lost-disk-votes", "readmitted-at-once", "readmitted-undecided", "begun-in-old-incarnation",
 	"begun-without-asking-all", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
 	"full-disk-ignored", "open-does-not-sync", "open-trusts-the-cache",
-	// who votes: see votingBugs
+	// who votes: see votingBugs; copies: see copyingBugs
 }
 
 const seedsMax = 10_000
@@ -59,7 +59,7 @@ const seedsMax = 10_000
 // rare are seeds that have found the bugs which few do. They are tried first; if one does not any more, which says
 // nothing, all are.
 var rare = map[string]uint64{
-	"claims-beyond-changes": 2283, "configured-when-handed-out": 1592, "claims-of-old-configuration": 294,
+	"claims-beyond-changes": 2283, "copied-without-votes": 800, "configured-when-handed-out": 1592, "claims-of-old-configuration": 294,
 	"claims-of-learners": 114, "readmitted-undecided": 219, "begun-without-asking-all": 1567,
 	"own-locks-trusted": 2576, "open-does-not-sync": 1625, "collected-outlives-failure": 1482,
 	"queue-blocked-by-its-own": 971, "lease-too-long": 596, "additions-locked": 403, "old-claims": 367,
@@ -99,7 +99,7 @@ func find(t *testing.T, name string, o Options, right func(Result) bool) bool {
 }
 
 func TestPlanted(t *testing.T) {
-	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs) {
+	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs, copyingBugs) {
 		if !find(t, name, Options{SafetyMicros: safetyMicros, Planted: name}, func(Result) bool { return true }) {
 			t.Errorf("%s: not found in %d seeds", name, seedsMax)
 		}

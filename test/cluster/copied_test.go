@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,8 @@ import (
 
 // TestCopiedAnew: a member that was away for too long copies all databases of another one while clients write: those
 // that it had, one that is new, and not one that is gone. Killed in the middle of that it begins again. Until then it
-// has its old database.
+// has its old database. The others show that it copies, and keep the log behind the copy, although more is written
+// meanwhile than they keep otherwise.
 func TestCopiedAnew(t *testing.T) {
 	t.Parallel()
 	const segment, retention = 1 << 20, 4 << 20
@@ -56,10 +58,20 @@ func TestCopiedAnew(t *testing.T) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { defer close(done); l.Run(2, stop) }()
 	time.Sleep(300 * time.Millisecond)
+	written := c.writes(1, stop)
+	shown := c.shows("the database of node", stop, 1, 2)
 	c.Run(3)
 	c.WaitReady(3)
 	close(stop)
 	<-done
+	size := <-written
+	if !<-shown {
+		t.Error("nobody shows that node 3 copies")
+	}
+	if n := c.times(3, "has a copy of another member's database"); n > 1 {
+		t.Errorf("it has taken %d copies, while %d MB were written", n, size>>20)
+	}
+	t.Logf("%d MB were written while node 3 came back", size>>20)
 	if middle {
 		c.logged(3, "has a copy of another member's database")
 	}
@@ -104,4 +116,61 @@ func TestCopiedWithoutALeader(t *testing.T) {
 	c.WaitReady()
 	c.In("shop").Everywhere("SELECT count(*) FROM small", "2")
 	c.Check()
+}
+
+// writes has somebody write at node k, 100 kB at a time, until stop is closed, and tells then how much that was.
+func (c *Cluster) writes(k int, stop <-chan struct{}) <-chan int {
+	sum, s := make(chan int, 1), c.Connect(k)
+	go func() {
+		for n := 0; ; n += 100_000 {
+			select {
+			case <-stop:
+				sum <- n
+				return
+			case <-time.After(20 * time.Millisecond):
+				if err := s.Try("INSERT INTO ballast SELECT -i, repeat(md5(i::text), 31) FROM generate_series(1, 100) i"); err !=
+					nil {
+					c.tb.Errorf("writes at node %d: %s", k, Explain(err))
+				}
+			}
+		}
+	}()
+	return sum
+}
+
+// shows looks at SHOW tutti.status of nodes until a row has a text, or stop is closed, and tells whether one has.
+func (c *Cluster) shows(text string, stop <-chan struct{}, nodes ...int) <-chan bool {
+	found := make(chan bool, 1)
+	var at []*Conn
+	for _, k := range nodes {
+		at = append(at, c.Connect(k))
+	}
+	go func() {
+		for {
+			for _, s := range at {
+				results, err := s.PgConn().Exec(s.ctx(), "SHOW tutti.status").ReadAll()
+				for _, r := range results {
+					for _, row := range r.Rows {
+						if err == nil && strings.Contains(string(bytes.Join(row, []byte(" "))), text) {
+							found <- true
+							return
+						}
+					}
+				}
+			}
+			select {
+			case <-stop:
+				found <- false
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	return found
+}
+
+// times is how often node k has said something since its process started.
+func (c *Cluster) times(k int, what string) int {
+	text := process.Tail(c.Node(k).LogFile, 1<<20)
+	return strings.Count(text[max(0, strings.LastIndex(text, "PostgreSQL found")):], what)
 }

@@ -149,8 +149,16 @@ func (r *Retention) compact(to uint64) error {
 
 // StartAt returns the checkpoint to start from, nil for the log's beginning. It restarts the log at
 // the checkpoint of a clone that is further than it, and moves the position: what a checkpoint stands
-// for is in its database. Errors are final.
+// for is in its database. Errors are final, but for an UnfitError.
 func (r *Retention) StartAt(saved []byte, position *engine.Position) (*engine.Checkpoint, error) {
+	c, err := r.startAt(saved, position)
+	if unfit := (*UnfitError)(nil); err != nil && !errors.As(err, &unfit) {
+		err = &failure.Fatal{Err: err}
+	}
+	return c, err
+}
+
+func (r *Retention) startAt(saved []byte, position *engine.Position) (*engine.Checkpoint, error) {
 	var c *engine.Checkpoint
 	if saved != nil {
 		var err error

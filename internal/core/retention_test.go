@@ -9,6 +9,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/raftlog"
@@ -97,7 +98,8 @@ func TestStartAt(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("told %v, not of %q", err, c.err)
 				}
-				if unfit := (*UnfitError)(nil); errors.As(err, &unfit) != c.unfit {
+				final := (*failure.Fatal)(nil)
+				if unfit := (*UnfitError)(nil); errors.As(err, &unfit) != c.unfit || errors.As(err, &final) == c.unfit {
 					t.Errorf("another copy helps, it says, or not: %v", err)
 				}
 				return

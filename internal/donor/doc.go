@@ -6,15 +6,16 @@
 //
 // Invariants:
 //
-//	DO1  Lent is only a database that is synced and not halted, in all databases; or one in whose order nobody leads:
-//	     who asks may be needed for that. To a member that starts for the first time it may also be one that no order
-//	     has touched yet: its cluster begins with it. Nobody who has a database gets that for it.
+//	DO1  Lent is only a database that is synced and not halted, in all databases; or one in whose order nobody
+//	     leads: who asks may be needed for that. To a member that starts for the first time it may also be one that
+//	     no order has touched yet: its cluster begins with it. Nobody who has a database gets that for it.
 //	DO2  A member borrows from who does not lead, if it can: a backup is work.
 //	DO3  The database that was there stays until the copy is complete and durable. The log stays in any case, with
 //	     votes and terms: nothing of it is undone.
-//	DO4  Borrowing goes on until somebody lends, or it cannot succeed on this machine; why not is told. What has failed
-//	     half way, or was of no use, is done again after longer and longer rests.
-//	DO5  While a copy is taken, and until its member has begun from it, the others keep the log behind it (replica.Loan).
+//	DO4  Borrowing goes on until somebody lends, or it cannot succeed on this machine; why not is told. What has
+//	     failed half way, or was of no use, is done again after longer and longer rests.
+//	DO5  While a copy is taken, and until its member has begun from it, the others keep the log behind it
+//	     (replica.Loan).
 //
 // What it does not do: decide when a copy is needed (ordering, node), or where the order goes on behind it
 // (core.Retention, from the copy's checkpoint).

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/tuttidb/tutti/internal/replica"
 )
 
 // What is asked for: a database that has all that was committed, or, by a member that starts for the first time, also
@@ -24,6 +26,13 @@ type Lender struct {
 	Fit func(first bool) error
 	// Lend lets the other end of conn copy it, shown under a name.
 	Lend func(ctx context.Context, conn net.Conn, name string) error
+}
+
+// Fits reports whether a database in this state is lent; own: it is no copy that has not become its member's own yet
+// (DO1).
+func Fits(s *replica.Status, own bool) bool {
+	still := own && s.Leader == 0 && (s.State == replica.Joining || s.State == replica.NoLeader)
+	return still || s.State == replica.Synced
 }
 
 // Called judges a call of another member, and gives what answers it: transport.Options.Called.

@@ -62,7 +62,8 @@ func (l *Loans) End(member uint32, now time.Time) {
 
 // Of lists what is lent of a database. Begun says whether a member is synced in a later incarnation than one, so that
 // nothing is kept for it any more.
-func (l *Loans) Of(database uint64, now time.Time, begun func(member uint32, before uint64) bool) (list []replica.Loan) {
+func (l *Loans) Of(database uint64, now time.Time,
+	begun func(member uint32, before uint64) bool) (list []replica.Loan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for member, x := range l.list { // order-free: a set

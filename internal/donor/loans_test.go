@@ -62,3 +62,27 @@ func TestPauses(t *testing.T) {
 		t.Errorf("hours later it rests %s", got)
 	}
 }
+
+// TestFits: what is synced is lent, and what nobody leads, as who asks may be needed for that; nothing that is halted,
+// nor a copy of somebody else's (DO1).
+func TestFits(t *testing.T) {
+	for _, c := range []struct {
+		state  replica.State
+		leader uint32
+		own    bool
+		want   bool
+	}{
+		{replica.Synced, 2, true, true},
+		{replica.NoLeader, 0, true, true},
+		{replica.Joining, 0, true, true},
+		{replica.Joining, 0, false, false},
+		{replica.Joining, 2, true, false},
+		{replica.CatchingUp, 2, true, false},
+		{replica.Halted, 0, true, false},
+		{replica.Stopping, 0, true, false},
+	} {
+		if got := Fits(&replica.Status{State: c.state, Leader: c.leader}, c.own); got != c.want {
+			t.Errorf("%+v: lent: %v", c, got)
+		}
+	}
+}

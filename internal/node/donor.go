@@ -33,9 +33,8 @@ func (t *tenure) fitToCopy(first bool) error {
 		return fmt.Errorf("%s has not begun to serve", t.node.config.Self().Name)
 	}
 	for _, l := range t.all() {
-		s, own := l.others.peers.Own(), l.order.position.Member == t.node.config.Member
-		still := own && s.Leader == 0 && (s.State == replica.Joining || s.State == replica.NoLeader)
-		if s.State != replica.Synced && !still {
+		s := l.others.peers.Own()
+		if !donor.Fits(&s.Status, l.order.position.Member == t.node.config.Member) {
 			return fmt.Errorf("database %q of %s is not synced, but %q", l.id.database, t.node.config.Self().Name,
 				s.State)
 		}

@@ -290,11 +290,8 @@ func (l *life) open(ctx context.Context) (err error) {
 	openReplay(l, conn)
 	l.order.retention = core.NewRetention(retentionOf(l))
 	from, err := l.order.retention.StartAt(saved, &l.order.position)
-	if unfit := (*core.UnfitError)(nil); errors.As(err, &unfit) {
-		return err
-	}
 	if err != nil {
-		return &failure.Fatal{Err: err}
+		return err
 	}
 	if l.db.collector, err = collect.New(ctx, l.db.applier.Conn, l.db.tables.Load,
 		l.config.Limits.WritesetBytes); err != nil {

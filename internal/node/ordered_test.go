@@ -571,7 +571,7 @@ func TestCopies(t *testing.T) {
 	if err := tn.fitToCopy(true); err != nil {
 		t.Errorf("before anybody has a log: %v", err)
 	}
-	if err := tn.fitToCopy(false); err == nil || !strings.Contains(err.Error(), "has not begun") {
+	if err := tn.fitToCopy(false); err == nil || !strings.Contains(err.Error(), `"joining"`) {
 		t.Errorf("before it serves: %v", err)
 	}
 	tn.life(mainGroup).course.serves()

@@ -145,3 +145,25 @@ func TestDismissed(t *testing.T) {
 		t.Errorf("member %d is to lead", to)
 	}
 }
+
+// TestWhoCopies: that a database is lent is known of the lender, and of whom it tells that: the log is kept behind the
+// copy, and it is shown who takes it.
+func TestWhoCopies(t *testing.T) {
+	lends := replica.Own{Lent: []replica.Loan{{Member: 3, Entry: 40, Open: true}}}
+	from, to := three(&lends), three(&replica.Own{})
+	if _, is := to.Lent(); is || to.Copies(3) != 0 {
+		t.Error("nobody has said so, and the log is kept for a copy")
+	}
+	word, err := json.Marshal(from.Own())
+	if err == nil {
+		err = to.Hear(2, word)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, lender := range map[*Peers]uint32{from: 1, to: 2} {
+		if entry, is := p.Lent(); !is || entry != 40 || p.Copies(3) != lender || p.Copies(2) != 0 {
+			t.Errorf("%d, %v is kept, and member 3 copies from %d", entry, is, p.Copies(3))
+		}
+	}
+}

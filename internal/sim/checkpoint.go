@@ -136,9 +136,6 @@ func (m *member) isLost() bool {
 	return true
 }
 
-// copyingBugs show only where a member copies a database that it was away for too long for.
-var copyingBugs = []string{"copied-without-log", "copied-without-votes", "restarted-before-copied"}
-
 // reclone has a member that is down copy the database of that with the newest checkpoint, and start with the log it
 // has. That takes a while: the donor may end in the middle of it, or the member, which then has its old database.
 func (m *member) reclone() {
@@ -156,9 +153,9 @@ func (m *member) reclone() {
 		m.w.after(10_000, m.reclone)
 		return
 	}
-	r, life := m.copies, donor.incarnation
-	m.copying++
-	mine := m.copying
+	r, life := m.loss.times, donor.incarnation
+	m.loss.copying++
+	mine := m.loss.copying
 	m.w.say("%v: begins to copy the database of %v", m, donor)
 	if m.w.o.Planted == "restarted-before-copied" {
 		c, err := engine.DecodeCheckpoint(donor.db.saved.data)
@@ -170,18 +167,18 @@ func (m *member) reclone() {
 	}
 	m.w.after(r.between(1000, 30_000), func() {
 		switch {
-		case mine != m.copying:
+		case mine != m.loss.copying:
 		case donor.incarnation != life || !donor.canDonate(m):
 			m.w.stats.Members.BrokenOff++
 			m.reclone()
 		default:
-			m.copied(donor)
+			copied(m, donor)
 		}
 	})
 }
 
 // copied gives a member the copy that it has taken.
-func (m *member) copied(donor *member) {
+func copied(m, donor *member) {
 	m.w.stats.Clones++
 	m.w.say("%v: cloned anew from %v, checkpoint of entry %d", m, donor, donor.db.saved.index)
 	m.db.die()

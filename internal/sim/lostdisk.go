@@ -22,10 +22,12 @@ const lostDiskPlanted = "lost-disk-votes"
 var lostDiskBugs = []string{lostDiskPlanted, "readmitted-at-once", "readmitted-undecided",
 	"begun-in-old-incarnation", "begun-without-asking-all"}
 
-// loss is what a member is in that loses its disk.
+// loss is what a member is in that loses its disk, or was away for longer than the log is kept.
 type loss struct {
-	asking bool    // with what it may begin another log, see asksAgain
-	blow   *member // is cut off before the disk is lost; when there is a log again, whoever leads crashes
+	asking  bool    // with what it may begin another log, see asksAgain
+	copying int     // counts copies that it has begun, and its starts
+	times   *random // how long its copies take
+	blow    *member // is cut off before the disk is lost; when there is a log again, whoever leads crashes
 }
 
 // loseDisk draws whether, when and whose disk is lost, from a source of its own: other runs stay as they are.

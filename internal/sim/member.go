@@ -22,9 +22,7 @@ type member struct {
 	held        []func() // what waits for the end of the pause
 	still       int64    // its clock stands still until then
 	away        bool     // down until it is mended
-	loss        loss     // of its disk
-	copies      *random  // how long its copies take
-	copying     int      // counts copies that it has begun
+	loss        loss     // of its disk, or of what it needs of the log
 	shaky       bool     // will lose power soon after its next start
 	incarnation uint64   // survives crashes, grows at every start
 	engine      *engine.Engine
@@ -65,7 +63,7 @@ func (m *member) start() {
 	if !m.mayBegin() {
 		return
 	}
-	m.copying++ // what was being copied is given up
+	m.loss.copying++ // what was being copied is given up
 	if m.db.dead {
 		m.db = m.db.recover()
 	}

@@ -173,7 +173,7 @@ func (w *world) run() {
 	w.truth = newTruth(w)
 	for i := range w.swarm.members {
 		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.swarm.members),
-			copies: newRandom(mix(w.seed ^ 0xc0b1 + uint64(i)))}
+			loss: loss{times: newRandom(mix(w.seed ^ 0xc0b1 + uint64(i)))}}
 		m.db = newDatabase(w, m, w.base(m.id))
 		w.members = append(w.members, m)
 	}

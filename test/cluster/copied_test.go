@@ -128,8 +128,8 @@ func (c *Cluster) writes(k int, stop <-chan struct{}) <-chan int {
 				sum <- n
 				return
 			case <-time.After(20 * time.Millisecond):
-				if err := s.Try("INSERT INTO ballast SELECT -i, repeat(md5(i::text), 31) FROM generate_series(1, 100) i"); err !=
-					nil {
+				err := s.Try("INSERT INTO ballast SELECT -i, repeat(md5(i::text), 31) FROM generate_series(1, 100) i")
+				if err != nil {
 					c.tb.Errorf("writes at node %d: %s", k, Explain(err))
 				}
 			}

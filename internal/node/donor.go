@@ -30,7 +30,7 @@ func (t *tenure) fitToCopy(first bool) error {
 		return nil
 	}
 	if t.life(mainGroup) == nil {
-		return fmt.Errorf("%s has not begun to serve", t.node.config.Self().Name)
+		return t.notBegun()
 	}
 	for _, l := range t.all() {
 		s := l.others.peers.Own()
@@ -40,6 +40,10 @@ func (t *tenure) fitToCopy(first bool) error {
 		}
 	}
 	return nil
+}
+
+func (t *tenure) notBegun() error {
+	return fmt.Errorf("%s has not begun to serve", t.node.config.Self().Name)
 }
 
 // renewMost is how long a lender waits for a checkpoint of what is ordered now, so that as little as can be of the log
@@ -114,7 +118,7 @@ func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Co
 			return nil, fmt.Errorf("%s is here already: another node runs under its number, or it has just ended",
 				t.node.config.Name(from))
 		case !t.ready():
-			return nil, t.fitToCopy(false)
+			return nil, t.notBegun()
 		}
 		return answer, nil
 	}

@@ -574,11 +574,14 @@ func TestCopies(t *testing.T) {
 	if err := tn.fitToCopy(false); err == nil || !strings.Contains(err.Error(), `"joining"`) {
 		t.Errorf("before it serves: %v", err)
 	}
+	tn.transport = deaf(t, tn.node)
+	if answer, err := tn.called(3, "log again 7"); answer != nil || err == nil {
+		t.Errorf("before it serves it answers a member that has lost its log: %v", err)
+	}
 	tn.life(mainGroup).course.serves()
 	if err := tn.fitToCopy(false); err == nil || !strings.Contains(err.Error(), `database "shop"`) {
 		t.Errorf("while it catches up: %v", err)
 	}
-	tn.transport = deaf(t, tn.node)
 	if tn.hears(2) || tn.life(mainGroup).reaches(2) {
 		t.Error("a member is here that is not")
 	}

@@ -9,7 +9,7 @@ import (
 // Levels of what a build understands of the log: each has all before it. What is new may be put into the log only once
 // all members understand it.
 const (
-	Configurations = 1 // changes of who votes
+	Configurations = 2 // changes of who votes, and that those begin a new database's order who vote where it is created
 	// Level is that of this build.
 	Level = Configurations
 )

@@ -43,6 +43,8 @@ type Options struct {
 	Log      *slog.Logger
 	Replicas Replicas
 	Progress Progress
+	// Voters are who votes on the main database's order where the change stands; nil: all members.
+	Voters []uint32
 	// List is a connection to the main database, without a transaction; Conn is one on which statements run with the
 	// rights of their roles. Carry closes neither.
 	List *pgx.Conn
@@ -154,8 +156,8 @@ func (c *change) create(ctx context.Context) error {
 			return refused(wire.CodeDuplicateDatabase, "database \"%s\" already exists", name)
 		}
 		if err == nil {
-			_, err = c.List.Exec(ctx, "INSERT INTO tutti.database (id, name, state) VALUES ($1, $2, $3)",
-				c.ordinal, name, Creating)
+			_, err = c.List.Exec(ctx, "INSERT INTO tutti.database (id, name, state, voters) VALUES "+
+				"($1, $2, $3, $4)", c.ordinal, name, Creating, c.Voters)
 		}
 	}
 	if err == nil {

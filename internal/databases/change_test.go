@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, server: pgtest.Shared(t), replicas: map[uint64]string{}}
 	w.main = w.server.NewDatabase(t)
 	w.server.Exec(t, w.main, `CREATE SCHEMA tutti`, `CREATE TABLE tutti.database (id int8 PRIMARY KEY,
-		name text COLLATE "C" NOT NULL, state text NOT NULL, dropped int8 NOT NULL DEFAULT 0)`)
+		name text COLLATE "C" NOT NULL, state text NOT NULL, dropped int8 NOT NULL DEFAULT 0, voters int4[])`)
 	w.o = Options{Log: slog.New(slog.DiscardHandler), Replicas: w, Progress: w, List: w.server.Connect(t, w.main),
 		Conn: w.server.Connect(t, w.main).PgConn()}
 	return w
@@ -177,7 +178,14 @@ func TestCreate(t *testing.T) {
 		t.Errorf("it says %q", r.Tag)
 	}
 	w.is("5 a open 0; ", "start 5 a", "a")
+	w.o.Voters = []uint32{1, 4}
 	w.breaks(7, w.creates("b"))
+	for id, want := range map[uint64][]uint32{5: nil, 7: {1, 4}} { // order-free: each for itself
+		voters, err := FirstVoters(context.Background(), w.server.ConnString(w.main), id)
+		if err != nil || !slices.Equal(voters, want) {
+			t.Errorf("%v vote at first on database %d: %v", voters, id, err)
+		}
+	}
 	w.is("5 a open 0; 7 b creating 0; ", "", "a", "b")
 	w.server.Exec(t, w.name("b"), "CREATE TABLE half_made()")
 	w.does(7, w.creates("b"))

@@ -39,6 +39,19 @@ func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
 	})
 }
 
+// FirstVoters says who votes at first on the order of a database, by the list in the main one; nil: all members.
+func FirstVoters(ctx context.Context, connString string, id uint64) (voters []uint32, err error) {
+	conn, err := pgx.Connect(ctx, connString)
+	if err != nil {
+		return nil, fmt.Errorf("databases: connect to the local PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := conn.QueryRow(ctx, "SELECT voters FROM tutti.database WHERE id = $1", id).Scan(&voters); err != nil {
+		return nil, fmt.Errorf("databases: read who votes at first on database %d: %w", id, err)
+	}
+	return voters, nil
+}
+
 // Begin lists the databases with which a cluster begins beside the main one, unless that is done. Names are in the same
 // order at all members.
 func Begin(ctx context.Context, conn *pgx.Conn, names []string) error {

@@ -269,3 +269,15 @@ func TestCheckpointNeedsTheDatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestVotersOfTasks: a task says who votes where it stands, for those who begin an order there.
+func TestVotersOfTasks(t *testing.T) {
+	r := newReplicated(&Options{Member: 1})
+	if at := r.place(&Item{}); at.Voters != nil {
+		t.Errorf("%v vote where nothing was changed", at.Voters)
+	}
+	r.conf = &pb.ConfState{Voters: []uint64{4, 1}, VotersOutgoing: []uint64{1, 2, 4}, Learners: []uint64{3}}
+	if at := r.place(&Item{}); !slices.Equal(at.Voters, []uint32{1, 4}) {
+		t.Errorf("%v vote", at.Voters)
+	}
+}

@@ -16,6 +16,8 @@ type Task struct {
 	Local bool
 	Mark  bool
 	Own   bool // of this member
+	// Voters are who voted on the order where the task stands, in ascending order; nil: as at its beginning.
+	Voters []uint32
 
 	before uint64 // volume of the order up to it
 }

@@ -80,7 +80,8 @@ func (r *replicated) accept(b *batch) (s source, ok bool) {
 // place gives an item its ordinal (E1).
 func (r *replicated) place(it *Item) Task {
 	r.ordinal++
-	t := Task{Ordinal: r.ordinal, Item: *it, Own: it.ID.Member == r.member, before: r.volume}
+	t := Task{Ordinal: r.ordinal, Item: *it, Own: it.ID.Member == r.member, before: r.volume,
+		Voters: ordering.VotersOf(r.conf)}
 	r.volume += uint64(len(it.Payload))
 	return t
 }

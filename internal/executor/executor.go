@@ -283,7 +283,7 @@ func (x *Executor) executeStatement(ctx context.Context, g *engine.Group, t engi
 	r, over := session.Result{}, true
 	switch {
 	case d.Database.Does != semantics.NoDatabase:
-		r, err = x.o.Databases(ctx, g.Last, t.Ordinal, d)
+		r, err = x.o.Databases(ctx, g.Last, t, d)
 	case d.Index.Name != "":
 		over, err = false, x.o.Jobs.BuildConcurrently(ctx, g.Last, t, d)
 	case d.Detach.Ends:

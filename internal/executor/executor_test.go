@@ -203,9 +203,9 @@ func begin() *replica {
 		Detaches: detaches{r}, Notices: notices{r}, Meetings: meetings{r},
 		Answer: func(_ *engine.Task, a session.Result) { r.answers = append(r.answers, a) },
 		Check:  func(_ context.Context, t engine.Task) error { return r.do("check %d", t.Ordinal) },
-		Databases: func(_ context.Context, last, ordinal uint64, d session.Definition) (session.Result, error) {
+		Databases: func(_ context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error) {
 			result := session.Result{Tag: "CREATE DATABASE"}
-			return result, r.do("create %s at %d, to %d", d.Database.Name, ordinal, last)
+			return result, r.do("create %s at %d, to %d", d.Database.Name, t.Ordinal, last)
 		},
 		Tell: func(member uint32) error { return r.do("tell %d", member) },
 		Rest: func(context.Context, time.Duration) { _ = r.do("rest"); close(r.over) },

@@ -47,8 +47,8 @@ type Options struct {
 	Answer func(*engine.Task, session.Result)
 	// Check compares the tables at this point of the order.
 	Check func(context.Context, engine.Task) error
-	// Databases carries out what a definition does to the list of databases.
-	Databases func(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result, error)
+	// Databases carries out what a task's definition does to the list of databases.
+	Databases func(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error)
 	// Tell tells a member how far this one is.
 	Tell func(member uint32) error
 	// Rest rests after a group that took so long.

@@ -10,6 +10,7 @@ import (
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/database/link"
+	"github.com/tuttidb/tutti/internal/databases"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/standing"
@@ -166,7 +167,11 @@ func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 		return err
 	}
 	if _, err := os.Stat(l.id.logDir); errors.Is(err, os.ErrNotExist) {
-		if err := s.CreateLog(l.id.group, l.id.logDir, l.node.faults); err != nil {
+		voters, err := databases.FirstVoters(ctx, l.tenure.connString(l.config.Database), l.id.group)
+		if err != nil {
+			return err
+		}
+		if err := s.CreateLog(l.id.group, l.id.logDir, voters, l.node.faults); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}

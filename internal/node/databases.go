@@ -89,8 +89,8 @@ func (x replicas) Runs(id uint64) bool                { return x.t.life(id) != n
 func (x replicas) Retire(id, dropped uint64) error    { return x.t.retired.Add(id, dropped) }
 
 // changeDatabases carries out what a definition does to the list of databases.
-func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d session.Definition) (session.Result,
-	error) {
+func (l *life) changeDatabases(ctx context.Context, last uint64, t engine.Task, d session.Definition) (
+	session.Result, error) {
 	l.db.applier.Begun.Store(last)
 	conn, err := link.Connect(ctx, l.db.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
@@ -99,8 +99,8 @@ func (l *life) changeDatabases(ctx context.Context, last, ordinal uint64, d sess
 	defer conn.Close(context.WithoutCancel(ctx))
 	defer l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
 	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure},
-		Progress: l.db.applier,
-		List:     l.db.applier.Pgx, Conn: conn}, last, ordinal, d)
+		Progress: l.db.applier, Voters: t.Voters,
+		List: l.db.applier.Pgx, Conn: conn}, last, t.Ordinal, d)
 }
 
 // count is how many databases there are, those included that are dropped and not forgotten.

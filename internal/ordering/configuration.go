@@ -108,6 +108,16 @@ func (c *changes) bound(known uint64) uint64 {
 // Voter reports whether a member votes, as far as this one knows.
 func (o *Order) Voter(member uint32) bool { return slices.Contains(o.Voters(), member) }
 
+// VotersOf lists who votes in a configuration when no change is under way any more, in ascending order; nil if it is
+// not given.
+func VotersOf(c *ConfState) (list []uint32) {
+	for _, v := range c.GetVoters() {
+		list = append(list, uint32(v))
+	}
+	slices.Sort(list)
+	return list
+}
+
 // Voters returns who votes, as far as this member knows, in ascending order; with those who did before a change that is
 // under way.
 func (o *Order) Voters() (list []uint32) {

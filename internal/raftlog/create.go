@@ -95,7 +95,7 @@ func fill(d disk, dir string, room int64, id Identity) error {
 		return err
 	}
 	h := head{seq: 1, cluster: id.Cluster, member: id.Member, hs: hardState{term: id.Term},
-		base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters)}}}
+		base: base{conf: &pb.ConfState{Voters: slices.Clone(id.Voters), Learners: slices.Clone(id.Learners)}}}
 	s, err := writeSegment(d, dir, room, h)
 	if err != nil {
 		return err

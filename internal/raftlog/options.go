@@ -56,6 +56,8 @@ type Identity struct {
 	// Voters is the configuration the cluster began with, the same on every first member; empty
 	// for a member that joins later and learns the configuration from the log.
 	Voters []uint64
+	// Learners are those who only got the log then.
+	Learners []uint64 `json:",omitempty"`
 	// Term is the first in which the member may vote, Lives the incarnation before its first one: of a log that takes
 	// the place of a lost one.
 	Term  uint64 `json:",omitempty"`

@@ -3,6 +3,7 @@ package standing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -87,7 +88,11 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("its first incarnation is %d", s.own.Incarnation)
 	}
 	for group, term := range map[uint64]uint64{4: 1 << 22, 6: 0} { // order-free: each for itself
-		if err := s.CreateLog(group, LogDir(c, group), nil); err != nil {
+		var voters []uint32
+		if group == 6 {
+			voters = []uint32{1, 3}
+		}
+		if err := s.CreateLog(group, LogDir(c, group), voters, nil); err != nil {
 			t.Fatal(err)
 		}
 		disk, err := OpenLog(LogDir(c, group), c, nil)
@@ -95,9 +100,13 @@ func TestAskAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		life, err := disk.NextIncarnation()
-		if hs, _, herr := disk.InitialState(); err != nil || herr != nil || hs.GetTerm() != term ||
-			(life == 1) != (term == 0) {
+		hs, conf, herr := disk.InitialState()
+		if err != nil || herr != nil || hs.GetTerm() != term || (life == 1) != (term == 0) {
 			t.Errorf("the log of database %d begins in term %d, incarnation %d: %v", group, hs.GetTerm(), life, err)
+		}
+		if got := fmt.Sprint(conf.GetVoters(), conf.GetLearners()); got != map[uint64]string{4: "[1 2 3] []",
+			6: "[1 3] [2]"}[group] {
+			t.Errorf("the log of database %d begins with the voters and learners %s", group, got)
 		}
 		if err := disk.Close(); err != nil {
 			t.Fatal(err)

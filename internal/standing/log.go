@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,9 +51,13 @@ func OpenLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 	return disk, nil
 }
 
-// CreateLog makes the log of another database than the main one.
-func (s *Standing) CreateLog(group uint64, dir string, faults *fault.Faults) error {
+// CreateLog makes the log of another database than the main one, on whose order some members vote at first: all, if
+// none are named.
+func (s *Standing) CreateLog(group uint64, dir string, voters []uint32, faults *fault.Faults) error {
 	id := raftlog.Identity{Term: s.again.Terms[group]}
+	for _, v := range voters {
+		id.Voters = append(id.Voters, uint64(v))
+	}
 	if id.Term > 0 {
 		id.Lives = s.again.Incarnation
 	}
@@ -71,8 +76,14 @@ func createMainLog(dir string, c *config.Config, faults *fault.Faults, b *beginn
 
 func createLog(dir string, c *config.Config, faults *fault.Faults, id raftlog.Identity) error {
 	id.Cluster, id.Member = c.Cluster, uint64(c.Member)
+	some := len(id.Voters) > 0
 	for _, m := range c.Members {
-		id.Voters = append(id.Voters, uint64(m.Member))
+		switch member := uint64(m.Member); {
+		case !some:
+			id.Voters = append(id.Voters, member)
+		case !slices.Contains(id.Voters, member):
+			id.Learners = append(id.Learners, member)
+		}
 	}
 	return raftlog.Create(logOptions(dir, c, faults), id)
 }

@@ -37,7 +37,7 @@ func (c *Cluster) voters(k int, want ...string) {
 }
 
 // TestMembersGone: of five nodes three die, one after the other, and the two that are left commit; started again from
-// what they have, all vote again.
+// what they have, all vote again. A database that the two have created is everywhere then.
 func TestMembersGone(t *testing.T) {
 	t.Parallel()
 	const segment, retention = 1 << 20, 4 << 20
@@ -60,7 +60,9 @@ func TestMembersGone(t *testing.T) {
 	c.compacted(retention, segment, 1, 2) // so what they start from says who votes
 	c.KillBoth(3)
 	c.Connect(2).Do("INSERT INTO gone(v) VALUES ('two')")
-	s.Do("INSERT INTO gone(v) VALUES ('still two')")
+	s.Do("INSERT INTO gone(v) VALUES ('still two')", "CREATE DATABASE of_two")
+	two := c.In("of_two")
+	two.Connect(1).Do("CREATE TABLE made(k int PRIMARY KEY)", "INSERT INTO made VALUES (1)")
 	c.KillBoth(1, 2)
 
 	c.Run(1)
@@ -68,6 +70,7 @@ func TestMembersGone(t *testing.T) {
 	c.WaitReady(1, 2)
 	c.Connect(1).Do("INSERT INTO gone(v) VALUES ('two again')")
 	c.voters(2, "vvv--")
+	two.Connect(2).Do("INSERT INTO made VALUES (2)")
 	for _, k := range []int{5, 3, 4} { // two of them have been away for too long, and copy
 		c.Run(k)
 	}
@@ -76,5 +79,8 @@ func TestMembersGone(t *testing.T) {
 	c.voters(4, "vvvvv")
 	c.Connect(4).Do("INSERT INTO gone(v) VALUES ('five')")
 	c.Everywhere("SELECT string_agg(v, ' ' ORDER BY v) FROM gone", "all five four still two three two two again")
+	two.voters(5, "vvvvv")
+	two.Connect(3).Do("INSERT INTO made VALUES (3)")
+	two.Everywhere("SELECT count(*) FROM made", "3")
 	c.Check()
 }

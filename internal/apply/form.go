@@ -164,6 +164,24 @@ var tableModes = map[writeset.TableMode]string{
 	writeset.ShareRowExclusive: "SHARE ROW EXCLUSIVE", writeset.ExclusiveTable: "EXCLUSIVE",
 }
 
+// argumentMax is how many bytes of images the arguments of one operation have: PostgreSQL takes no message of a GiB.
+const argumentMax = 256 << 20
+
+// fitting is how many of the images, and of the others that go with them, fit one operation; a multiple of each.
+func fitting(images, others [][]byte, each int) int {
+	size := 0
+	for i := range images {
+		size += len(images[i])
+		if i < len(others) {
+			size += len(others[i])
+		}
+		if size > argumentMax && i >= each {
+			return i / each * each
+		}
+	}
+	return len(images)
+}
+
 func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 	if !slices.ContainsFunc(rows, func(p pending) bool { return p.op != 0 }) {
 		return nil, nil
@@ -202,13 +220,16 @@ func (b *batch) operations(rows []pending, form Form) ([]Operation, error) {
 		if len(o.images) == 0 {
 			continue
 		}
-		op := Operation{Table: b.table.String(), Relation: t.qualified(), SQL: o.sql, Format: b.table.Format,
-			Rows: len(o.images) / o.each, Loose: o.loose,
-			Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images)}}
-		if o.others != nil {
-			op.Args = append(op.Args, writeset.AppendArray(nil, b.table.Format, o.others))
+		for n := 0; n < len(o.images); {
+			end := n + fitting(o.images[n:], o.others[min(n, len(o.others)):], o.each)
+			op := Operation{Table: b.table.String(), Relation: t.qualified(), SQL: o.sql, Format: b.table.Format,
+				Rows: (end - n) / o.each, Loose: o.loose,
+				Args: [][]byte{writeset.AppendArray(nil, b.table.Format, o.images[n:end])}}
+			if o.others != nil {
+				op.Args = append(op.Args, writeset.AppendArray(nil, b.table.Format, o.others[n:end]))
+			}
+			out, n = append(out, op), end
 		}
-		out = append(out, op)
 	}
 	sets, err := b.sets(rows)
 	return append(out, sets...), err

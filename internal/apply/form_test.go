@@ -246,3 +246,22 @@ func TestPlanKeepsTheMeaning(t *testing.T) {
 		}
 	})
 }
+
+// TestFitting: what is too much for one message goes in several, and what belongs together stays so.
+func TestFitting(t *testing.T) {
+	mib := make([]byte, 100<<20)
+	for _, x := range []struct {
+		images, others [][]byte
+		each, want     int
+	}{
+		{[][]byte{mib, mib}, nil, 1, 2},
+		{[][]byte{mib, mib, mib}, nil, 1, 2},
+		{[][]byte{mib, mib, mib, mib}, nil, 2, 2},
+		{[][]byte{mib, mib}, [][]byte{mib, mib}, 1, 1},
+		{[][]byte{make([]byte, argumentMax+1), mib}, nil, 1, 1},
+	} {
+		if n := fitting(x.images, x.others, x.each); n != x.want {
+			t.Errorf("of %d images, %d together, %d fit, want %d", len(x.images), x.each, n, x.want)
+		}
+	}
+}

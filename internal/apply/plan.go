@@ -317,13 +317,7 @@ func operations(batches []*batch, form Form) ([]Operation, error) {
 			gone = append(gone, b.gone...)
 		}
 	}
-	if len(names) > 0 {
-		// One statement, because a table that another one references can only be
-		// truncated together with it; CASCADE reaches unlogged ones, which are local.
-		list := strings.Join(names, ", ONLY ")
-		out = append(out, Operation{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + list + " CASCADE",
-			Rows: AnyRows, Asks: gone})
-	}
+	out = append(out, truncation(names, gone)...)
 	for _, b := range batches {
 		if b.locked != 0 {
 			if err := b.known(); err != nil {
@@ -340,6 +334,17 @@ func operations(batches []*batch, form Form) ([]Operation, error) {
 		}
 	}
 	return out, nil
+}
+
+// truncation truncates tables, if there are any; gone is who asks for rows of them. It is one statement, because a
+// table that another one references can only be truncated together with it; CASCADE reaches unlogged ones, which are
+// local.
+func truncation(names []string, gone [][]*writeset.Row) []Operation {
+	if len(names) == 0 {
+		return nil
+	}
+	return []Operation{{Table: strings.Join(names, ", "), SQL: "TRUNCATE ONLY " + strings.Join(names, ", ONLY ") +
+		" CASCADE", Rows: AnyRows, Asks: gone}}
 }
 
 // Batches cuts writesets, in order, into runs of at most rowsMax rows and bytesMax image bytes; a

@@ -9,7 +9,8 @@ import (
 )
 
 // Stream makes operations of rows of one writeset while they come, some thousands at a time. It knows rows of tables
-// with keys that are inserted, updated or deleted, and rows of others that are inserted. The rest is left to Plan.
+// with keys that are inserted, updated or deleted, rows of others that are inserted, and tables that are truncated
+// before any row comes. The rest is left to Plan.
 // What Plan would refuse, a Stream may let through: rows are not compared with each other. Operations follow the order
 // in which rows come, and so may fail where Plan's do not.
 type Stream struct {
@@ -19,6 +20,9 @@ type Stream struct {
 	rows   int
 	bytes  int
 	full   int // bytes
+
+	truncated []string // to be
+	begun     bool     // a row has come
 }
 
 type streamed struct {
@@ -57,6 +61,11 @@ func (s *Stream) Add(table writeset.Table, r writeset.Row) bool {
 	if t.local == nil || t.local.made == nil {
 		return false
 	}
+	if r.Op == writeset.OpTruncate {
+		s.truncated = append(s.truncated, quote(table.Schema)+"."+quote(table.Name))
+		return !s.begun
+	}
+	s.begun = true
 	if t.local.made.deleteWhole != "" && r.Identity == 0 && r.Op == writeset.OpInsert {
 		t.put(r.Op, r.Image)
 		s.rows++
@@ -133,12 +142,13 @@ func (s *streamed) put(op writeset.Op, image []byte) {
 func (s *Stream) Full() bool { return s.rows >= streamRows || s.bytes >= s.full }
 
 // Empty reports whether Operations would give nothing, unless the last row has come.
-func (s *Stream) Empty() bool { return s.rows == 0 }
+func (s *Stream) Empty() bool { return s.rows+len(s.truncated) == 0 }
 
 // Operations are those of the rows that came since the last call, apart from rows that may belong together with the
 // next one, unless the last has come. Images are not kept.
 func (s *Stream) Operations(last bool) ([]Operation, error) {
-	var out []Operation
+	out := truncation(s.truncated, nil)
+	s.truncated = nil
 	for _, t := range s.tables {
 		if t == nil {
 			continue

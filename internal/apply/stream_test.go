@@ -54,7 +54,10 @@ func TestStream(t *testing.T) {
 		{[]writeset.Op{del, 0, upd, 0, ins, 0, ins}, "; UPDATE 1; UPDATE 1 moved; INSERT 1"},
 		{[]writeset.Op{del, del, ins, ins, upd}, "DELETE 1, UPDATE 1, UPDATE 1 moved, INSERT 1"},
 		{[]writeset.Op{del}, "DELETE 1"},
-		{[]writeset.Op{writeset.OpTruncate}, "refused"},
+		{[]writeset.Op{writeset.OpTruncate}, "TRUNCATE -1"},
+		{[]writeset.Op{writeset.OpTruncate, writeset.OpTruncate, ins, 0, ins}, "TRUNCATE -1; INSERT 2"},
+		{[]writeset.Op{ins, writeset.OpTruncate}, "refused"},
+		{[]writeset.Op{ins, 0, writeset.OpTruncate}, "refused"},
 		{[]writeset.Op{writeset.OpLock}, "refused"},
 	} {
 		s := NewStream(func(writeset.Table) *Table { return local }, 1<<20)
@@ -111,7 +114,7 @@ func TestStream(t *testing.T) {
 	for _, op := range []writeset.Op{ins, upd, del, writeset.OpTruncate} {
 		s := NewStream(func(writeset.Table) *Table { return keyless }, 1<<20)
 		if ok := s.Add(writeset.Table{Schema: "s", Name: "t"},
-			writeset.Row{Op: op, Image: []byte("(1,2)")}); ok != (op == ins) {
+			writeset.Row{Op: op, Image: []byte("(1,2)")}); ok != (op == ins || op == writeset.OpTruncate) {
 			t.Errorf("operation %d on a table without key: %v", op, ok)
 		}
 	}

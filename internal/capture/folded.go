@@ -158,11 +158,11 @@ func (c *section) unfold() error {
 
 // appendPieces adds the rows that were left folded.
 func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(int) uint32) error {
-	rows := len(w.Rows)
+	n := 0
 	for i := range c.pieces {
-		rows += len(c.pieces[i].idents)
+		n += len(c.pieces[i].idents)
 	}
-	w.Rows = slices.Grow(w.Rows, rows-len(w.Rows))
+	w.Rows = slices.Grow(w.Rows, n)
 	for i := range c.pieces {
 		p := &c.pieces[i]
 		table := number(p.table)
@@ -172,13 +172,14 @@ func (c *section) appendPieces(w *writeset.Writeset, keys *keySet, number func(i
 				keys.add(table, c.tables[p.table].key(k, p.op))
 			}
 		}
+		p.images, p.keys = nil, nil
 	}
-	return c.distinct()
+	return c.distinct(w.Rows[len(w.Rows)-n:])
 }
 
 // distinct makes sure that no two rows of a run have the same identity, if they have any: one statement has changed
-// both, so they are two.
-func (c *section) distinct() error {
+// both, so they are two. Rows are those of all pieces.
+func (c *section) distinct(rows []writeset.Row) error {
 	for table := range c.tables {
 		all := make([]uint64, 0, 1024)
 		for i := range c.pieces {
@@ -189,7 +190,7 @@ func (c *section) distinct() error {
 		slices.Sort(all)
 		for i := range all[min(1, len(all)):] {
 			if all[i] == all[i+1] {
-				return c.twins(table, all[i])
+				return c.twins(table, all[i], rows)
 			}
 		}
 	}
@@ -197,14 +198,15 @@ func (c *section) distinct() error {
 }
 
 // twins is the Collision of two rows of a run.
-func (c *section) twins(table int, ident uint64) error {
+func (c *section) twins(table int, ident uint64, rows []writeset.Row) error {
 	var images [][]byte
 	for i := range c.pieces {
 		for j, id := range c.pieces[i].idents {
 			if c.pieces[i].table == table && id == ident {
-				images = append(images, c.pieces[i].images[j])
+				images = append(images, rows[j].Image)
 			}
 		}
+		rows = rows[len(c.pieces[i].idents):]
 	}
 	return c.tables[table].collision(images[0], images[1])
 }

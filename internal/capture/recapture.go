@@ -9,6 +9,9 @@ import (
 // A table that a transaction has made has no triggers before its definition is followed up. What it holds by then, as
 // after CREATE TABLE AS, is captured from the table itself.
 
+// recaptureMax is how many bytes of a table, at most, are captured so: members keep them several times in memory.
+const recaptureMax = 256 << 20
+
 func recaptureSchema() string {
 	return install("recapture.sql", words{
 		"text_settings": textSettings,
@@ -16,6 +19,7 @@ func recaptureSchema() string {
 		"run_bits":      runBits,
 		"op":            opBulk + writeset.OpInsert,
 		"bulk_bytes":    bulkBytes,
+		"most":          recaptureMax,
 	})
 }
 

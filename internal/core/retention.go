@@ -26,6 +26,9 @@ const (
 	cacheIdle = 10 * time.Second
 	// A value in PostgreSQL has less than a GiB. Only large payloads that are half way make one this large.
 	checkpointBytesMost = 512 << 20
+	// While so much of payloads is half way no checkpoint is taken, which would hold it in memory, unless so much was
+	// written to the log since the last one.
+	checkpointPartsMost, checkpointLate = 16 << 20, 4 << 30
 )
 
 // Retention keeps of the log what is needed: it takes checkpoints and lets the log before them go (replica.Retention).
@@ -70,7 +73,7 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 			continue // the database may be another's yet
 		}
 		asked := r.asked.Load()
-		if asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep()) {
+		if asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep()) && r.small(c) {
 			if err := r.checkpoint(ctx, c); err != nil {
 				return err
 			}
@@ -100,6 +103,13 @@ func (r *Retention) Renew(ctx context.Context) {
 	asked := r.asked.Add(1)
 	for r.answered.Load() < asked && process.Sleep(ctx, appliedPoll) {
 	}
+}
+
+// small reports whether a checkpoint would be of use now: see checkpointPartsMost.
+func (r *Retention) small(c *Core) bool {
+	parts := 0
+	c.Call(func(e *engine.Engine) { parts = engine.PartsOf(e) })
+	return parts <= checkpointPartsMost || r.rule.After(r.o.Disk) > checkpointLate
 }
 
 // checkpoint stores the replicated state in the database once everything it stands for is there (K2). One that is too

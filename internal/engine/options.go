@@ -49,6 +49,8 @@ type Options struct {
 	// KeptItemsMax and KeptBytesMax, as QueueBytesMax counts, bound what is kept back. Zero, and what is more, means 64
 	// items and 128 KiB.
 	KeptItemsMax, KeptBytesMax int
+	// Room is an empty slice with room for so many bytes, of a payload that comes in parts. Nil: it is memory.
+	Room func(bytes int) []byte
 }
 
 func (o *Options) defaults() {
@@ -62,6 +64,9 @@ func (o *Options) defaults() {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
+	}
+	if o.Room == nil {
+		o.Room = func(n int) []byte { return make([]byte, 0, n) }
 	}
 	o.KeptItemsMax = min(o.KeptItemsMax, keptItemsMax)
 	o.KeptBytesMax = min(o.KeptBytesMax, keptBytesMax, o.QueueBytesMax/4)

@@ -9,10 +9,10 @@ import (
 )
 
 // partsHintMax bounds what is taken on the word of a part for all that follow it.
-const partsHintMax = 1 << 30
+const partsHintMax = 1 << 34
 
 // takePart adds a part to the payload that comes from a source. Of an own submission w the payload is known
-// and serves as its own front; of others, memory for all of it is taken at once, so that it is not copied as it grows.
+// and serves as its own front; of others, room for all of it is taken at once, so that it is not copied as it grows.
 func (r *replicated) takePart(s *source, it *Item, w *own) {
 	n := len(s.parts)
 	if n > 0 && !s.id.IsZero() && s.id != it.ID {
@@ -26,13 +26,21 @@ func (r *replicated) takePart(s *source, it *Item, w *own) {
 		return
 	}
 	total := int(min(it.Base, partsHintMax))
-	if s.parts == nil && total > len(it.Payload) {
-		s.parts = make([]byte, 0, total)
+	if cap(s.parts) < total && total > len(it.Payload) {
+		s.parts = append(r.room(total), s.parts...)
 	}
 	s.parts = append(s.parts, it.Payload...)
 	if it.ID.Member != r.member {
 		r.fronts = append(r.fronts, Front{ID: it.ID, Bytes: slices.Clip(s.parts), Total: total, State: Coming})
 	}
+}
+
+// PartsOf is how many bytes have come of payloads whose ends have not: a checkpoint would hold them.
+func PartsOf(e *Engine) (n int) {
+	for _, s := range e.log.sources { // order-free: they are added
+		n += len(s.parts)
+	}
+	return n
 }
 
 // ends reports whether an item that is no part ends the payload that comes from its source (E13).

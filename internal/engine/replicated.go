@@ -28,6 +28,7 @@ type replicated struct {
 
 	events []Lock
 	fronts []Front
+	room   func(bytes int) []byte // for payloads, see Options.Room
 }
 
 // source is what is known of a member's proposals: the last batch taken, and the parts of a
@@ -41,7 +42,7 @@ type source struct {
 func newReplicated(o *Options) replicated {
 	return replicated{
 		member: o.Member, incarnation: o.Incarnation, cert: certify.New(o.Certify), sources: map[uint32]source{},
-		locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{},
+		room: o.Room, locks: locks.New(), expired: map[uint32]uint64{}, serial: map[uint32]span{},
 		wrote: map[uint32]uint64{}, shuns: map[uint64]uint64{},
 	}
 }

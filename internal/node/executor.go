@@ -63,7 +63,10 @@ func (x comes) Adopted(ctx context.Context) error {
 type applied struct{ *life }
 
 func (l applied) Apply(ctx context.Context, last uint64, tasks []engine.Task) (executor.Found, error) {
-	err := l.db.applier.Apply(ctx, last, tasks)
+	done, err := replay.InPieces(ctx, l.db.applier, last, tasks)
+	if !done && err == nil {
+		err = l.db.applier.Apply(ctx, last, tasks)
+	}
 	return executor.Found{Missed: l.db.applier.Missed, Void: l.db.applier.Void}, err
 }
 

@@ -193,8 +193,8 @@ func (h *host) Submit(sub session.Submission) session.Decision {
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter) {
 	id := writeset.TxID{Member: h.n.config.Member, Incarnation: h.n.id.incarnation, Seq: sub.Seq}
-	payload, doubts := replay.Outgoing(h.n.db.tables.Load(), sub.Writeset)
-	if d := unorderable(h, &sub, payload, doubts); d.Err != nil {
+	payload, d := outgoing(h, &sub)
+	if d.Err != nil {
 		return d, nil
 	}
 	keys, err := h.decoded(sub.Writeset, payload)
@@ -274,6 +274,7 @@ func (h *host) decoded(ws *writeset.Writeset, payload []byte) (*engine.Keys, err
 	if len(payload) <= h.n.config.Limits.BatchBytes {
 		return nil, nil
 	}
+	*ws = writeset.Writeset{} // two of them would be in memory
 	own, err := writeset.Decode(payload)
 	if err != nil {
 		return nil, err

@@ -313,7 +313,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	e, err := engine.New(engine.Options{
 		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
 		Order: ordering.Options{Storage: l.order.disk}, GoneTicks: core.Ticks(l.config.Expel()),
-		Certify:       certify.Options{KeysMax: l.config.Limits.CertifyKeys},
+		Certify: certify.Options{KeysMax: l.config.Limits.CertifyKeys}, Room: l.node.files.Room,
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
 		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,

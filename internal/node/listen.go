@@ -318,7 +318,8 @@ func (l *life) serve(
 	defer leave(h)
 	s := session.New(session.Options{
 		Client: startup.Reader, ClientOut: out, Server: login.Reader, ServerOut: wire.NewWriter(backend),
-		Host: rolesOf(h), Collector: collect.Roles(l.db.collector), ReturnedBytesMax: l.config.Limits.WritesetBytes,
+		Host: rolesOf(h), Collector: collect.Roles(l.db.collector), BytesMax: l.config.Limits.WritesetBytes,
+		Room:    l.node.files.Room,
 		Planned: l.plans.Count,
 	})
 	if err := s.Run(); err != nil {

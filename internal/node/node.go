@@ -25,6 +25,7 @@ import (
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/speakers"
+	"github.com/tuttidb/tutti/internal/spill"
 	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/version"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -40,6 +41,7 @@ type Node struct {
 	stops   *stopping.Stops
 	reloads reloads
 
+	files      *spill.Files // of large transactions
 	processors process.Processors
 	binding    process.Binding
 
@@ -98,6 +100,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.valid(); err != nil {
 		return err
 	}
+	n.files = spill.New(n.config.DataDir, n.log)
 	ln, err := n.listen(ctx, "client port", n.config.Listen)
 	if err != nil || ln == nil {
 		return err

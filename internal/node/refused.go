@@ -2,8 +2,10 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -13,14 +15,20 @@ import (
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/trial"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
+
+// outgoing is what of a submission goes into the log, or why it cannot be ordered.
+func outgoing(h *host, sub *session.Submission) (payload []byte, refused session.Decision) {
+	if e := tooLarge(h, sub.Writeset); e != nil {
+		return nil, session.Decision{Err: e}
+	}
+	payload, doubts := replay.Outgoing(h.n.db.tables.Load(), sub.Writeset, h.n.node.files.Room)
+	return payload, unorderable(h, sub, payload, doubts)
+}
 
 // unorderable is why a submission cannot be ordered; its Err is nil if it can.
 func unorderable(h *host, sub *session.Submission, payload []byte, doubts []catalog.Doubt) session.Decision {
-	if max := h.n.config.Limits.WritesetBytes; len(payload) > max {
-		h.n.metrics.Limits.Writeset.Add(1)
-		return session.Decision{Err: outcome.TooLarge(len(payload), max)}
-	}
 	if g := h.n.db.jobs.Missed(h.seen, sub.Writeset); g != nil {
 		h.writes, h.lost, h.missed = true, true, g
 		return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
@@ -31,6 +39,30 @@ func unorderable(h *host, sub *session.Submission, payload []byte, doubts []cata
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
 	}
 	return session.Decision{}
+}
+
+// tooLarge refuses a writeset that is larger than it may be; nil if it is not.
+func tooLarge(h *host, ws *writeset.Writeset) *wire.SQLError {
+	size, most := ws.Size(), h.n.config.Limits.WritesetBytes
+	if size > session.RowByRowMax && !inPieces(ws) {
+		most = min(most, session.RowByRowMax)
+	}
+	if size <= most {
+		return nil
+	}
+	h.n.metrics.Limits.Writeset.Add(1)
+	return outcome.TooLarge(size, most)
+}
+
+// inPieces reports whether members can carry out a writeset some rows at a time, so that it may be larger than what
+// fits into memory several times: there are no definitions between its rows, no large objects, and each is found by
+// a key, or inserted.
+func inPieces(ws *writeset.Writeset) bool {
+	return len(ws.Steps) == 0 && !slices.ContainsFunc(ws.Tables, func(t writeset.Table) bool {
+		return t.Schema == capture.SchemaName
+	}) && !slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool {
+		return r.Identity == 0 && r.Op != writeset.OpInsert && !r.All()
+	})
 }
 
 // tried is a session as package trial needs it.

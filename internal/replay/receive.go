@@ -114,10 +114,11 @@ type unreceived struct {
 	wide  bool
 }
 
-// Outgoing is what of a writeset goes into the log, and what of it is doubtful.
-func Outgoing(tables *catalog.Tables, ws *writeset.Writeset) (payload []byte, doubts []catalog.Doubt) {
+// Outgoing is what of a writeset goes into the log, for which room gives room, and what of it is doubtful.
+func Outgoing(tables *catalog.Tables, ws *writeset.Writeset, room func(int) []byte) (payload []byte,
+	doubts []catalog.Doubt) {
 	doubts = tables.Doubts(ws) // first: it may leave values out
-	return ws.Append(nil), doubts
+	return ws.Append(room(ws.Size())), doubts
 }
 
 // Refused says why a writeset cannot be stored by others, nil if it can.

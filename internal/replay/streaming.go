@@ -305,13 +305,13 @@ func (f *Streaming) rows(ctx context.Context, r *streamed) (rows int, err error)
 			if !try.scanner.Done() {
 				return rows, errors.New("it is no writeset")
 			}
-			if err := f.flush(ctx, try.stream, true); err != nil {
+			if err := flush(ctx, f.applier, try.stream, true); err != nil {
 				return rows, err
 			}
 			return rows, f.follow(ctx, &try)
 		}
 		if !try.stream.Empty() {
-			if err := f.flush(ctx, try.stream, false); err != nil {
+			if err := flush(ctx, f.applier, try.stream, false); err != nil {
 				return rows, err
 			}
 			f.reportOf(r, &try)
@@ -362,7 +362,7 @@ func (f *Streaming) executeFront(ctx context.Context, r *streamed, try *foretry,
 		if !try.stream.Full() {
 			continue
 		}
-		if err := f.flush(ctx, try.stream, false); err != nil {
+		if err := flush(ctx, f.applier, try.stream, false); err != nil {
 			return rows, err
 		}
 		f.reportOf(r, try)
@@ -381,7 +381,7 @@ func (f *Streaming) executeFront(ctx context.Context, r *streamed, try *foretry,
 
 // define carries a definition out, if it gives in its turn what it gives now.
 func (f *Streaming) define(ctx context.Context, r *streamed, try *foretry, definition []byte) error {
-	if err := f.flush(ctx, try.stream, true); err != nil {
+	if err := flush(ctx, f.applier, try.stream, true); err != nil {
 		return err
 	}
 	emptied, err := collect.Emptied(definition)
@@ -417,19 +417,6 @@ func (f *Streaming) follow(ctx context.Context, try *foretry) error {
 	}
 	try.stream = f.stream()
 	return errors.Join(a.Forget(ctx), a.asReplica(ctx))
-}
-
-func (f *Streaming) flush(ctx context.Context, stream *apply.Stream, last bool) error {
-	ops, err := stream.Operations(last)
-	if err != nil {
-		return err
-	}
-	for i := range ops {
-		if err := f.applier.operate(ctx, &ops[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // take waits until streaming apply is through with the transactions that are to be applied now, and reports
@@ -502,12 +489,7 @@ func (a *Applier) lockTables(ctx context.Context, busy *atomic.Uint32, ws *write
 		nil {
 		return err
 	}
-	for i := range locks {
-		if err := a.operate(ctx, &locks[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return operateAll(ctx, a, locks)
 }
 
 // Close ends its connection.

@@ -38,8 +38,11 @@ func (r *Retention) Wants(log Log, keep int64) bool {
 	if keep >= 0 {
 		every = min(every, keep/checkpointShare)
 	}
-	return !r.under && log.BytesAfter(max(r.tried, r.saved)) >= every
+	return !r.under && r.After(log) >= every
 }
+
+// After is how many bytes of the log follow the last checkpoint that was taken.
+func (r *Retention) After(log Log) int64 { return log.BytesAfter(max(r.tried, r.saved)) }
 
 // Took notes that a checkpoint was taken, of an entry of the log and an ordinal.
 func (r *Retention) Took(index, ordinal uint64) { r.tried, r.upTo, r.under = index, ordinal, true }

@@ -194,6 +194,9 @@ func (g *carrying) freeze() (failure *wire.SQLError, err error) {
 	if err := g.collecting.decode(&c, rows, g.collecting.reread); err != nil || c.failed != nil {
 		return c.failed, err
 	}
+	if most := g.collecting.bytesMax; c.ws.Size() > most { // it becomes one value
+		return g.collecting.tooMuch(most), nil
+	}
 	g.backend.out.Append(wire.AppendSync(g.steps.AppendFreeze(g.backend.out.AvailableBuffer(), c.ws)))
 	r, err = g.backend.quiet()
 	g.direct.rows, g.direct.bytes = nil, 0

@@ -17,7 +17,7 @@ type collecting struct {
 	captures Captures
 	locking  Locking
 	host     collectingHost
-	bytesMax int // of what may be written
+	bytesMax int // of what direct statements may have returned
 
 	levels *levels
 	direct *direct
@@ -198,13 +198,13 @@ func (k *collecting) returnedTooMuch(c *collected) bool {
 	if k.direct.bytes <= k.bytesMax {
 		return false
 	}
-	c.failed = k.tooMuch()
+	c.failed = k.tooMuch(k.bytesMax)
 	return true
 }
 
 // tooMuch refuses a transaction that changes more than it may.
-func (k *collecting) tooMuch() *wire.SQLError {
+func (k *collecting) tooMuch(most int) *wire.SQLError {
 	k.host.Exceeded()
 	return wire.Errorf(wire.CodeProgramLimit, "the transaction changes more than %d bytes (writeset_bytes)",
-		k.bytesMax).WithHint("Split it into smaller transactions.")
+		most).WithHint("Split it into smaller transactions.")
 }

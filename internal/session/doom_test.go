@@ -40,8 +40,8 @@ func (s *stage) liveWith(t testing.TB, conn net.Conn, reader *wire.Reader) *live
 	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: l.host.roles(), Collector: s.unchanging().roles(),
-		ReturnedBytesMax: s.returnedMax,
-		Planned:          func(p plan.Plan) { l.plans = append(l.plans, p) },
+		BytesMax: s.returnedMax,
+		Planned:  func(p plan.Plan) { l.plans = append(l.plans, p) },
 	})
 	go func() {
 		err := x.Run()

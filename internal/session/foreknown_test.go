@@ -59,7 +59,7 @@ func (s *stage) liveAs(t testing.TB, n *atomic.Int64, base *atomic.Uint64, onEnt
 	x := session.New(session.Options{Strict: true,
 		Client: wire.NewReader(far, wire.FrontendLimits()), ClientOut: wire.NewWriter(far),
 		Server: reader, ServerOut: wire.NewWriter(conn), Host: wrapped{l.host, base, onEnter}.roles(),
-		Collector: changing{s.unchanging(), n}.roles(), ReturnedBytesMax: s.returnedMax,
+		Collector: changing{s.unchanging(), n}.roles(), BytesMax: s.returnedMax,
 	})
 	go func(conn net.Conn) {
 		err := x.Run()

@@ -55,7 +55,7 @@ type stage struct {
 	asking    sync.Mutex
 	// collector is the node's, with the tables as they are when it asks.
 	collector collect.Collector
-	// returnedMax is Options.ReturnedBytesMax of live sessions.
+	// returnedMax is Options.BytesMax of live sessions.
 	returnedMax int
 }
 

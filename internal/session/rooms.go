@@ -28,7 +28,9 @@ func readers(s *Session, w *within, o Options) {
 	s.backend = backend{
 		in: o.Server, out: o.ServerOut, secret: o.Collector.Secret(), prepares: o.Collector.AppendPrepare,
 		hears: s.relaying.hears, began: s.txn.Began,
-		limits: limits{most: o.ReturnedBytesMax, large: o.Host.BeginLarge, exceeded: w.collecting.tooMuch},
+		limits: limits{
+			most: o.BytesMax, room: o.Room, large: o.Host.BeginLarge, exceeded: w.collecting.tooMuch,
+		},
 	}
 	s.texts = texts{facts: o.Collector.Facts, reserved: o.Collector.Marks, cache: newCache(o.CacheMax)}
 	s.levels = levels{backend: &s.backend, txn: &s.txn}
@@ -48,7 +50,7 @@ func readers(s *Session, w *within, o Options) {
 	}
 	w.direct = direct{
 		backend: &s.backend, forms: &s.forms, results: &s.results, large: o.Host.BeginLarge, txn: &s.txn,
-		bytesMax: o.ReturnedBytesMax,
+		bytesMax: min(o.BytesMax, RowByRowMax),
 	}
 	s.named = named{
 		texts: &s.texts, locks: &s.locks, statements: map[string]*prepared{}, portals: map[string]*prepared{},
@@ -61,9 +63,10 @@ func readers(s *Session, w *within, o Options) {
 // transactions makes what opens and ends transactions, and what passes on what the backend says.
 func transactions(s *Session, w *within, o Options) {
 	w.collecting = collecting{
-		backend: &s.backend, captures: o.Collector.Captures, locking: o.Collector.Locking, bytesMax: o.ReturnedBytesMax,
-		host:   collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
-		levels: &s.levels, direct: &w.direct, schema: &w.schema, locks: &s.locks, reads: &s.reads,
+		backend: &s.backend, captures: o.Collector.Captures, locking: o.Collector.Locking,
+		bytesMax: min(o.BytesMax, RowByRowMax),
+		host:     collectingHost{o.Host.Control, o.Host.Order, o.Host.Snapshots, o.Host.Main},
+		levels:   &s.levels, direct: &w.direct, schema: &w.schema, locks: &s.locks, reads: &s.reads,
 	}
 	s.tx = transaction{
 		backend: &s.backend, steps: transactionSteps{o.Collector.Captures, o.Collector.Steps},

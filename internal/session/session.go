@@ -30,9 +30,10 @@ type Options struct {
 	// HoldBytesMax bounds the results held back while a statement may still have to be run
 	// again. Zero means 256 KiB.
 	HoldBytesMax int
-	// ReturnedBytesMax bounds what direct statements of a transaction may return. Zero means
-	// 256 MiB.
-	ReturnedBytesMax int
+	// BytesMax bounds what a transaction may change. Zero means RowByRowMax, which bounds what of it comes row by row.
+	BytesMax int
+	// Room is an empty slice with room for so many bytes of what was changed. Nil: it is memory.
+	Room func(bytes int) []byte
 	// CacheMax bounds the classified texts remembered. Zero means 512.
 	CacheMax int
 	// Strict has a move of the transaction that none may make panic, as in tests. Without it the session ends.
@@ -86,8 +87,11 @@ func New(o Options) *Session {
 	if o.HoldBytesMax == 0 {
 		o.HoldBytesMax = 256 << 10
 	}
-	if o.ReturnedBytesMax == 0 {
-		o.ReturnedBytesMax = 256 << 20
+	if o.BytesMax == 0 {
+		o.BytesMax = RowByRowMax
+	}
+	if o.Room == nil {
+		o.Room = func(n int) []byte { return make([]byte, 0, n) }
 	}
 	if o.CacheMax == 0 {
 		o.CacheMax = 512

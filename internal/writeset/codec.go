@@ -35,13 +35,23 @@ const (
 	stepRows       = 2
 )
 
-// Append encodes w at the end of dst.
-func (w *Writeset) Append(dst []byte) []byte {
+// Size is about how many bytes Append adds, and rarely less than that.
+func (w *Writeset) Size() int {
 	size := 64 + 16*len(w.Rows) + 16*len(w.Keys) + 64*len(w.Tables)
 	for i := range w.Rows {
 		size += len(w.Rows[i].Image)
 	}
-	dst = slices.Grow(dst, size) // growing step by step would take twice the memory
+	for i := range w.Steps {
+		if size += 16 + len(w.Steps[i].Definition); w.Steps[i].Rows != nil {
+			size += w.Steps[i].Rows.Size()
+		}
+	}
+	return size
+}
+
+// Append encodes w at the end of dst.
+func (w *Writeset) Append(dst []byte) []byte {
+	dst = slices.Grow(dst, w.Size()) // growing step by step would take twice the memory
 	switch {
 	case w.Blind():
 		return w.appendRows(append(dst, codecVersionBlind))

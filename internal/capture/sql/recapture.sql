@@ -10,8 +10,8 @@ BEGIN
     CONTINUE WHEN c = 0;
     PERFORM tutti.put(header, {{op}}::int2, stamp, k, m);
     sum := sum + length(m);
-    IF EXISTS (SELECT FROM tutti.token t WHERE t.bytes_max < sum) THEN
-      RAISE EXCEPTION 'the transaction changes more than % bytes (writeset_bytes)', (SELECT t.bytes_max FROM tutti.token t) USING ERRCODE = 'program_limit_exceeded', HINT = 'Split it into smaller transactions.';
+    IF EXISTS (SELECT FROM tutti.token t WHERE least(t.bytes_max, {{most}}) < sum) THEN
+      RAISE EXCEPTION 'the transaction changes more than % bytes (writeset_bytes)', (SELECT least(t.bytes_max, {{most}}) FROM tutti.token t) USING ERRCODE = 'program_limit_exceeded', HINT = 'Split it into smaller transactions.';
     END IF;
     step := greatest(1, least(step * 16, step * {{bulk_bytes}} / greatest(1, length(m))));
   END LOOP;

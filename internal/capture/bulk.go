@@ -68,7 +68,7 @@ func (t *TableDesc) Whole() bool {
 			return false
 		}
 	}
-	return t.Single && t.Key() != nil && !slices.ContainsFunc(t.Columns, func(c Column) bool {
+	return t.Single && !slices.ContainsFunc(t.Columns, func(c Column) bool {
 		return c.Name == bulkNew || c.Name == bulkOld || strings.HasPrefix(c.Name, "tutti_")
 	})
 }
@@ -152,16 +152,20 @@ BEGIN
 	fmt.Fprintf(&b, "    IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n      tutti_op := %d;\n%s",
 		opBulk+writeset.OpInsert,
 		t.bulkPiece(bulkNew, t.image(bulkNew+".*"), k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n      tutti_op := %d;\n%s",
-		opBulk+writeset.OpDelete,
-		t.bulkPiece(bulkOld, t.bulkKeyImage(), k.stale))
-	fmt.Fprintf(&b, "    ELSIF %s THEN\n      tutti_op := %d;\n%s", t.bulkUnchanged(&k), opBulk+writeset.OpUpdate,
-		t.bulkPiece(bulkNew, t.image(bulkNew+".*")))
-	fmt.Fprintf(&b, "    ELSE\n      tutti_c := 0; tutti_m := '';\n      FOR tutti_r IN %s LOOP\n        tutti_c := "+
-		"tutti_c OPERATOR(pg_catalog.+) tutti_r.tutti_first;\n", t.bulkPairs(&k))
-	b.WriteString(indent(insertChain(header+", tutti_r.tutti_op, tutti_r.tutti_ident, tutti_r.tutti_keys, "+
-		"tutti_r.tutti_img"), "      "))
-	b.WriteString("      END LOOP;\n    END IF;\n    EXIT WHEN tutti_c OPERATOR(pg_catalog.=) 0::pg_catalog.int8;\n  " +
+	var pairs string
+	if t.Key() == nil {
+		pairs = t.bulkWholePairs(&k)
+		b.WriteString("    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n" +
+			bulkOneByOne(t.bulkWholes(&k), header))
+	} else {
+		fmt.Fprintf(&b, "    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n      tutti_op := %d;\n%s",
+			opBulk+writeset.OpDelete, t.bulkPiece(bulkOld, t.bulkKeyImage(), k.stale))
+		fmt.Fprintf(&b, "    ELSIF %s THEN\n      tutti_op := %d;\n%s", t.bulkUnchanged(&k),
+			opBulk+writeset.OpUpdate, t.bulkPiece(bulkNew, t.image(bulkNew+".*")))
+		pairs = t.bulkPairs(&k)
+	}
+	b.WriteString("    ELSE\n" + bulkOneByOne(pairs, header))
+	b.WriteString("    END IF;\n    EXIT WHEN tutti_c OPERATOR(pg_catalog.=) 0::pg_catalog.int8;\n  " +
 		"  IF tutti_k IS NOT NULL THEN\n")
 	b.WriteString(indent(insertChain(header+", tutti_op, tutti_stamp, tutti_k, tutti_m"), "    "))
 	fmt.Fprintf(&b,
@@ -179,6 +183,15 @@ BEGIN
   RETURN NULL;
 END`, bulkBytes)
 	return b.String()
+}
+
+// bulkOneByOne is the PL/pgSQL that captures the rows of a query, which says of each whether another row of the table
+// is done with it.
+func bulkOneByOne(query, header string) string {
+	return "      tutti_c := 0; tutti_m := '';\n      FOR tutti_r IN " + query +
+		" LOOP\n        tutti_c := tutti_c OPERATOR(pg_catalog.+) tutti_r.tutti_first;\n" +
+		indent(insertChain(header+", tutti_r.tutti_op, tutti_r.tutti_ident, tutti_r.tutti_keys, tutti_r.tutti_img"),
+			"      ") + "      END LOOP;\n"
 }
 
 func indent(s, by string) string {
@@ -232,16 +245,8 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
 		replaced += fmt.Sprintf(" OR NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s))", t.fields(bulkOld, k.always),
 			t.fields(bulkNew, k.always))
 	}
-	var all []int
-	for i := range t.Columns {
-		all = append(all, t.Columns[i].Num)
-	}
-	numbered := func(row string) string {
-		return fmt.Sprintf("(SELECT pg_catalog.row_number() OVER () AS tutti_n, %s.* FROM %s) AS %s", row,
-			bulkRows(row), row)
-	}
 	// The images are of rows without tutti_n.
-	whole := func(row string) string { return "ROW(" + t.fields(row, all) + ")" }
+	whole := func(row string) string { return "ROW(" + t.fields(row, t.numbers()) + ")" }
 	from := t.keyImage(bulkOld)
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Domain }) {
 		from = t.image(whole(bulkOld))
@@ -253,7 +258,7 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
           UNION ALL SELECT 1, CASE WHEN tutti_moved THEN %d WHEN %s THEN %d ELSE %d END::pg_catalog.int2, tutti_i,
             CASE WHEN tutti_moved THEN %s ELSE %s END, %s) AS tutti_v
         ORDER BY %s.tutti_n, tutti_v.tutti_first`,
-		numbered(bulkOld), numbered(bulkNew), bulkOld, bulkNew,
+		bulkNumbered(bulkOld), bulkNumbered(bulkNew), bulkOld, bulkNew,
 		t.IdentitySQL(bulkNew), t.IdentitySQL(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
 		t.rekeyed(bulkOld, bulkNew),
 		writeset.OpDelete, orEmpty(array(k.stale)), from,
@@ -261,6 +266,42 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
 		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)),
 		t.image(whole(bulkNew)),
 		bulkOld)
+}
+
+// bulkWholes is the query for the next rows of a deletion from a table without key, as the row trigger captures them.
+func (t triggerCode) bulkWholes(k *keyLists) string {
+	return fmt.Sprintf("SELECT 1 AS tutti_first, %d::pg_catalog.int2 AS tutti_op, NULL::pg_catalog.int8 AS "+
+		"tutti_ident, %s AS tutti_keys, %s AS tutti_img FROM %s", writeset.OpDelete,
+		array(k.stale, []string{t.wholeKey(bulkOld + ".*")}), t.image(bulkOld+".*"), bulkRows(bulkOld))
+}
+
+// bulkWholePairs is bulkPairs for a table without key: what a row was, and behind it what it is.
+func (t triggerCode) bulkWholePairs(k *keyLists) string {
+	fresh, stale := k.changed()
+	row := func(table string) string { return "ROW(" + t.fields(table, t.numbers()) + ")" }
+	return fmt.Sprintf(`SELECT tutti_v.* FROM %s JOIN %s ON %s.tutti_n OPERATOR(pg_catalog.=) %s.tutti_n
+        CROSS JOIN LATERAL (SELECT %s AS tutti_a, %s AS tutti_b OFFSET 0) AS tutti_h
+        CROSS JOIN LATERAL (SELECT 0 AS tutti_first, %d::pg_catalog.int2 AS tutti_op, NULL::pg_catalog.int8 AS tutti_ident, %s AS tutti_keys, %s AS tutti_img
+          UNION ALL SELECT 1, %d::pg_catalog.int2, NULL, %s, %s) AS tutti_v
+        ORDER BY %s.tutti_n, tutti_v.tutti_first`,
+		bulkNumbered(bulkOld), bulkNumbered(bulkNew), bulkOld, bulkNew,
+		orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
+		writeset.OpDelete, array(stale, []string{t.wholeKey(row(bulkOld))}), t.image(row(bulkOld)),
+		writeset.OpUpdate, orEmpty(array(fresh, k.foreignChanged, k.extra)), t.image(row(bulkNew)), bulkOld)
+}
+
+// numbers are the attribute numbers of all columns.
+func (t triggerCode) numbers() (all []int) {
+	for i := range t.Columns {
+		all = append(all, t.Columns[i].Num)
+	}
+	return all
+}
+
+// bulkNumbered is the FROM item for the next rows of a transition table with their places, as tutti_n.
+func bulkNumbered(row string) string {
+	return fmt.Sprintf("(SELECT pg_catalog.row_number() OVER () AS tutti_n, %s.* FROM %s) AS %s", row,
+		bulkRows(row), row)
 }
 
 // orEmpty gives a list of keys its type.

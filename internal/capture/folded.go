@@ -113,18 +113,21 @@ func (p *piece) rowKeys(i int) []rowKey {
 	return p.keys[i]
 }
 
-// straight reports whether all that was captured of a table is one run of a trigger: no row twice.
+// straight reports whether all that was captured of a table, since it was truncated, is one run of a trigger, or of
+// rows without identity that were all inserted: no row twice.
 func (c *section) straight(table int) bool {
 	run := uint64(0)
 	for i := range c.pieces {
 		if p := &c.pieces[i]; p.table == table {
-			if run != 0 && run != p.run || p.op != c.pieces[c.first(table)].op {
+			if run != 0 && run != p.run && p.idents[0] != 0 || p.op != c.pieces[c.first(table)].op {
 				return false
 			}
 			run = p.run
 		}
 	}
-	return run != 0 && !slices.ContainsFunc(c.rows, func(ch change) bool { return ch.table == table })
+	return run != 0 && !slices.ContainsFunc(c.rows, func(ch change) bool {
+		return ch.table == table && !ch.gone && ch.op != writeset.OpTruncate
+	})
 }
 
 func (c *section) first(table int) int {

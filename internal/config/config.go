@@ -310,7 +310,7 @@ func (c *Config) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 2 << 30}, {&l.LargeTransactions, 4},
+	}{{&l.Sessions, 150}, {&l.Databases, 16}, {&l.WritesetBytes, 1 << 30}, {&l.LargeTransactions, 4},
 		{&l.GroupItems, 512}, {&l.GroupBytes, 4 << 20},
 		{&l.BatchItems, 512}, {&l.BatchBytes, 512 << 10}, {&l.CertifyKeys, 1 << 20}, {&l.PendingItems, 65536},
 		{&l.ApplyQueueBytes, 64 << 20}, {&l.MemberQueue, 64 << 20}, {&l.Channels, 1000}, {&l.NotifyQueue, 64 << 20},

@@ -7,7 +7,7 @@ import (
 
 const (
 	segmentBytesDefault = 64 << 20
-	cacheBytesDefault   = 64 << 20
+	cacheBytesDefault   = 16 << 20
 	segmentBytesMin     = 512
 )
 
@@ -20,7 +20,7 @@ type Options struct {
 	// earlier and cost an fsync more often.
 	SegmentBytes int64
 	// CacheBytes bounds the data of the newest entries that are kept in memory. Zero means
-	// 64 MiB. Too small: followers that lag behind are served from the disk.
+	// 16 MiB. Too small: followers that lag behind are served from the disk.
 	CacheBytes int64
 	// BeforeSync, nil in production, is called before each sync of a segment, or write that
 	// contains one. What it returns counts as the sync's error, and neither is done.

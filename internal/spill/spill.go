@@ -16,7 +16,7 @@ const (
 
 	prefix = "spill."
 
-	sweepEvery   = 50 * time.Millisecond // pages that were touched are given back to the kernel
+	sweepEvery   = 20 * time.Millisecond // pages that were touched are given back to the kernel
 	collectEvery = 5 * time.Second       // while something is in files, what is free is looked for
 	// garbage is how much of it may gather beside what is in files, if little else is in memory.
 	garbage    = 48 << 20

@@ -283,7 +283,7 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 // a schema it may be any of this name.
 func (t *Tables) Unkeyed(schema, name string, columns []string) bool {
 	x := t.named(schema, name)
-	return x != nil && x.capture.Whole() && !slices.ContainsFunc(columns, x.capture.Keyed)
+	return x != nil && x.capture.Key() != nil && x.capture.Whole() && !slices.ContainsFunc(columns, x.capture.Keyed)
 }
 
 // Piecewise reports whether a table cannot be captured as a whole. Without a schema it may be any of this name. One

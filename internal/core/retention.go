@@ -73,7 +73,7 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 			continue // the database may be another's yet
 		}
 		asked := r.asked.Load()
-		if asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep()) && r.small(c) {
+		if (asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep())) && r.small(c) {
 			if err := r.checkpoint(ctx, c); err != nil {
 				return err
 			}

@@ -150,6 +150,27 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
+func whatIfCommand() *cobra.Command {
+	var t admin.Target
+	var lost []string
+	c := &cobra.Command{
+		Use:   "what-if --lose MEMBER,…",
+		Short: "Say whether the rest would go on if members were lost; exit 1 if it would not",
+		Long: "Asks who votes now in each database, and says what becomes of the others if members are lost at " +
+			"the same time, or one after the other, in whatever order, expel_after apart: whether they commit, " +
+			"who votes then, how many copies of an acknowledged commit are left at least, and whether whichever " +
+			"of them may be lost as well, later.\n\nExit codes:\n" +
+			"  0  each database goes on if they are lost at the same time\n  1  one does not\n" +
+			"  3  the cluster cannot be asked: a wrong flag, configuration or password",
+		Args: func(c *cobra.Command, args []string) error { return admin.Usage(cobra.NoArgs(c, args)) },
+		RunE: func(c *cobra.Command, _ []string) error { return admin.WhatIf(c.Context(), t, lost, os.Stdout) },
+	}
+	target(c, &t)
+	c.Flags().StringSliceVar(&lost, "lose", nil, "names of the members that are lost")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
+	return c
+}
+
 func checkCommand() *cobra.Command {
 	var t admin.Target
 	c := &cobra.Command{

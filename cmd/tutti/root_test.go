@@ -37,7 +37,8 @@ func TestHelpGroups(t *testing.T) {
 	help := run(t, "--help")
 	_, operate, _ := strings.Cut(help, "To operate a cluster:")
 	operate, develop, _ := strings.Cut(operate, "To develop Tutti itself:")
-	for section, names := range map[*string][]string{&operate: {"node", "status", "check", "adopt", "version"},
+	for section, names := range map[*string][]string{
+		&operate: {"node", "status", "check", "what-if", "adopt", "version"},
 		&develop: {"sim", "bench", "chaos"}} {
 		for _, name := range names {
 			if !strings.Contains(*section, "\n  "+name+" ") {

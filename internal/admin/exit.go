@@ -16,6 +16,9 @@ const (
 	exitUnchecked  = 3 // nothing could be compared
 )
 
+// exitStops is that of tutti what-if: the rest would not go on. It ends with exitUnknown, too.
+const exitStops = 1
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/audit"
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
@@ -21,6 +22,7 @@ func showOf(l *life) *show.Replica {
 		Copies:   l.others.peers.Copies,
 		Settings: func() *config.Limits { return &l.settled().Limits },
 		Levels:   func() show.Levels { return levels(l) },
+		Votes:    func() []show.Votes { return votesOf(l.tenure) },
 		Databases: func() (list []show.Database) {
 			for _, x := range l.tenure.all() {
 				list = append(list, show.Database{Name: x.id.database, Number: x.id.group,
@@ -34,6 +36,24 @@ func showOf(l *life) *show.Replica {
 			"plans":     {Columns: plancache.Columns, Show: l.plans.Show},
 		},
 	}
+}
+
+// votesOf is who votes in each database, as far as this member knows.
+func votesOf(t *tenure) (list []show.Votes) {
+	expel := t.node.config.Expel()
+	if !t.standing.Understand(bootstrap.Configurations) {
+		expel = 0
+	}
+	for _, l := range t.all() {
+		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel}
+		for _, m := range l.others.peers.All() {
+			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
+				v.There = append(v.There, m)
+			}
+		}
+		list = append(list, v)
+	}
+	return list
 }
 
 // levels are how far a replica is to its limits.

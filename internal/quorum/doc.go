@@ -16,5 +16,10 @@
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what
 //	    was begun could not be ended without it.
 //
+// View says in advance what becomes of a cluster that loses members, by the same rule (View.AtOnce, View.InTurn):
+//
+//	Q6  What is said to go on does, whoever leads, as long as those that are there have what was decided and the
+//	    losses of InTurn are as far apart as it takes to be gone and to change who votes.
+//
 // Time is Tick. What it does not do: decide who is a member; know what is committed.
 package quorum

@@ -67,11 +67,17 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 			good = append(good, p)
 		}
 	}
+	return wanted(leader, good, voters, gone)
+}
+
+// wanted are those of good, who can vote, that are to; nil if it is to stay as it is, with so many voters of which some
+// are gone.
+func wanted(leader uint32, good []Peer, voters, gone int) []uint32 {
 	n := len(good) - 1 + len(good)%2
 	if n < min(VotersMin, voters) || gone == 0 && n <= voters {
 		return nil
 	}
-	return chosen(leader, good, n)
+	return chosen(leader, slices.Clone(good), n)
 }
 
 // look notes how a member is.

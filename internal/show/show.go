@@ -29,6 +29,7 @@ type Replica struct {
 	Copies   func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
 	Settings func() *config.Limits
 	Levels   func() Levels
+	Votes    func() []Votes
 	// Databases are those of this member.
 	Databases func() []Database
 	// Parts show themselves, by the name after tutti.
@@ -52,6 +53,7 @@ var columns = map[string][]string{
 	"status": {"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason",
 		"differs", "version"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
+	"votes":     {"database", "number", "member", "votes", "there", "expel_after"},
 	"counters":  {"name", "value"},
 	"metrics":   {"name", "labels", "value", "help"},
 	"waits":     {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},
@@ -80,6 +82,8 @@ func (r *Replica) Show(name string) session.Result {
 		out.Rows = r.status()
 	case "databases":
 		out.Rows = r.databases()
+	case "votes":
+		out.Rows = r.votes()
 	case "counters":
 		out.Rows = r.counters()
 	case "metrics":
@@ -92,9 +96,8 @@ func (r *Replica) Show(name string) session.Result {
 		out.Rows = [][]string{{fmt.Sprint(r.Applied())}}
 	default:
 		return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-			WithHint("Known are tutti.status, tutti.databases, tutti.checksums, tutti.counters, tutti.metrics, " +
-				"tutti.waits, tutti.limits, " +
-				"tutti.locks, tutti.plans and tutti.applied.")}
+			WithHint("Known are tutti.status, tutti.databases, tutti.votes, tutti.checksums, tutti.counters, " +
+				"tutti.metrics, tutti.waits, tutti.limits, tutti.locks, tutti.plans and tutti.applied.")}
 	}
 	return out
 }

@@ -48,7 +48,11 @@ func shown(t *testing.T) *Replica {
 			s, ok := known[member]
 			return s, ok
 		},
-		Copies:   func(uint32) uint32 { return 0 },
+		Copies: func(uint32) uint32 { return 0 },
+		Votes: func() []Votes {
+			return []Votes{{Database: "x", Voters: []uint32{1, 3}, There: []uint32{1, 2}, Expel: 10 * time.Second},
+				{Database: "y"}}
+		},
 		Settings: func() *config.Limits { return &config.Limits{Sessions: 5, LogRetention: -1} },
 		Levels:   func() Levels { return Levels{Sessions: 2, Delay: 2500, Slowest: replica.Lag{Items: 7, Bytes: 8}} },
 		Databases: func() []Database {
@@ -63,7 +67,7 @@ func shown(t *testing.T) *Replica {
 }
 
 // names are all that can be shown here.
-var names = []string{"status", "databases", "counters", "metrics", "waits", "limits", "applied", "locks"}
+var names = []string{"status", "databases", "counters", "metrics", "waits", "limits", "applied", "locks", "votes"}
 
 // TestColumns: what was announced is what comes (SH1), and what nobody knows is refused with the names there are.
 func TestColumns(t *testing.T) {
@@ -106,6 +110,26 @@ func TestStatus(t *testing.T) {
 	databases := shown(t).Show("databases").Rows
 	if got := fmt.Sprint(databases); got != "[[shop 1 synced  90 90 0] [other 2  node 2 0 0 0]]" {
 		t.Errorf("databases are %s", got)
+	}
+}
+
+// TestVotes: who votes in which database, and who is there.
+func TestVotes(t *testing.T) {
+	const want = "[[x 1 a yes yes 10s] [x 2 b no yes 10s] [x 3 c yes no 10s] " +
+		"[y 1 a no no never] [y 2 b no no never] [y 3 c no no never]]"
+	if got := fmt.Sprint(shown(t).Show("votes").Rows); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestCopying: a member that copies a database does so, whatever was heard of it.
+func TestCopying(t *testing.T) {
+	r := shown(t)
+	r.Copies = func(member uint32) uint32 { return member / 2 * 7 } // all but the first
+	for i, row := range r.Show("status").Rows {
+		if copies := row[3] == "copying" && row[9] == "the database of node 7"; copies != (i > 0) {
+			t.Errorf("member %d is shown as %q", i+1, row)
+		}
 	}
 }
 

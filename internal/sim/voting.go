@@ -9,6 +9,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/quorum"
 )
 
 // In some runs of four members and more those that are gone stop voting, and vote again when they are back (package
@@ -118,7 +119,8 @@ func sameConfiguration(a, b *ordering.ConfState) bool {
 	return bytes.Equal(ordering.AppendConfState(nil, a), ordering.AppendConfState(nil, b))
 }
 
-// enough sorts members, given as indexes, so that the first ones can decide, and returns how many that takes.
+// enough sorts members, given as indexes, so that the first ones can decide, and returns how many that takes: as few as
+// go on without the others, as package quorum says.
 func (v *voting) enough(w *world, order []int) int {
 	if v.goneTicks == 0 {
 		return len(order)/2 + 1
@@ -130,12 +132,34 @@ func (v *voting) enough(w *world, order []int) int {
 	if len(now.State.GetVotersOutgoing()) > 0 || changing(w, now.Index) {
 		return len(order) // nobody can say who it will take
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.silent(now, a), v.silent(now, b)) })
-	return len(order)/2 + 1
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(w.members[a].lacks(), w.members[b].lacks()),
+			cmp.Compare(v.silent(now, a), v.silent(now, b)))
+	})
+	view := quorum.View{Changes: true}
+	for i, m := range w.members {
+		view.Members = append(view.Members, m.id)
+		if v.silent(now, i) == 0 {
+			view.Voters = append(view.Voters, m.id)
+		}
+		if m.lacks() == 0 {
+			view.There = append(view.There, m.id)
+		}
+	}
+	var lost []uint32
+	for k := len(order) - 1; k > 0; k-- {
+		if lost = append(lost, w.members[order[k]].id); !view.AtOnce(lost).GoesOn {
+			return k + 1
+		}
+	}
+	return 1
 }
 
 // silent is 1 for a member that does not vote.
 func (v *voting) silent(now ordering.Configured, i int) int {
+	if now.State == nil {
+		return 0
+	}
 	if slices.Contains(now.State.GetVoters(), uint64(i+1)) {
 		return 0
 	}

@@ -49,12 +49,19 @@ func TestMembersGone(t *testing.T) {
 	s.Do("CREATE TABLE gone(k serial PRIMARY KEY, v text)", "INSERT INTO gone(v) VALUES ('all')")
 	c.Everywhere("SELECT count(*) FROM gone", "1")
 	c.voters(1, "vvvvv")
+	c.tool(0, []string{"at once             yes", "one after the other  yes"}, "what-if", "--lose", "node4,node5")
+	c.tool(1, []string{"at once             no", "one after the other  yes",
+		"does not go on without node3 and node4 and node5, but if they are lost one after the other, 2s apart"},
+		"what-if", "--lose", "node3,node4,node5")
 
 	c.KillBoth(4)
 	c.voters(1, "vvv--", "vv--v") // the leader, and the first ones
 	s.Do("INSERT INTO gone(v) VALUES ('four')")
 	c.KillBoth(5)
 	c.voters(1, "vvv--")
+	c.tool(0, []string{`"goes_on": "yes"`, `"voters": "node1, node2, node3"`, `"another": "no"`}, "what-if", "--lose",
+		"node3", "--output", "json")
+	c.tool(1, nil, "what-if", "--lose", "node2,node3")
 	s.Do("INSERT INTO gone(v) VALUES ('three')",
 		"CREATE TABLE ballast AS SELECT i, repeat(md5(i::text), 30) AS v FROM generate_series(1, 9000) i")
 	c.compacted(retention, segment, 1, 2) // so what they start from says who votes

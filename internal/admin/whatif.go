@@ -1,0 +1,163 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/quorum"
+)
+
+// votes is who votes in a database, as a node knows it.
+type votes struct {
+	database string
+	view     quorum.View
+	names    map[uint32]string
+	expel    string // after how long who is silent no longer votes
+}
+
+// WhatIf prints whether each database would go on if members were lost, at once or one after the other, without asking
+// more than who votes now. Its error has the exit code: it does not go on if they are lost at once.
+func WhatIf(ctx context.Context, t Target, lost []string, w io.Writer) error {
+	if err := t.resolve(); err != nil {
+		return Usage(err)
+	}
+	if len(lost) == 0 {
+		return Usage(errors.New("nobody is lost: name members with --lose"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	all, err := t.votes(ctx)
+	if err != nil {
+		return exit(exitUnknown, fmt.Errorf("UNKNOWN: no node tells who votes:\n%w", err))
+	}
+	out, err := lose(all, lost)
+	if out.rows == nil {
+		return Usage(err)
+	}
+	if err := out.print(w, t.Format); err != nil {
+		return exit(exitUnknown, err)
+	}
+	return exit(exitStops, err)
+}
+
+// lose says what becomes of databases if members are lost. Its error names those that do not go on if they are lost at
+// once; without rows, a member that there is not.
+func lose(all []votes, lost []string) (table, error) {
+	out := table{columns: []string{"database", "lost", "goes_on", "voters", "copies", "another"}}
+	var stops []string
+	for _, v := range all {
+		who, err := v.numbers(lost)
+		if err != nil {
+			return table{}, err
+		}
+		once, turn := v.view.AtOnce(who), v.view.InTurn(who)
+		out.rows = append(out.rows, v.row("at once", once), v.row("one after the other", turn))
+		if once.GoesOn {
+			continue
+		}
+		stop := v.database + " does not go on without " + strings.Join(lost, " and ")
+		if turn.GoesOn && v.view.Changes {
+			stop += ", but if they are lost one after the other, " + v.expel + " apart"
+		}
+		stops = append(stops, stop)
+	}
+	if len(stops) > 0 {
+		return out, errors.New(strings.Join(stops, "; "))
+	}
+	return out, nil
+}
+
+// votes asks one node after the other until one hears a majority in each database; if none does, the first answer
+// counts.
+func (t *Target) votes(ctx context.Context) (first []votes, err error) {
+	var errs []error
+	for _, a := range t.Addresses {
+		one := *t
+		one.Addresses = []string{a}
+		got, err := one.ask(ctx, "votes")
+		var list []votes
+		if err == nil {
+			list, err = parseVotes(got)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !slices.ContainsFunc(list, func(v votes) bool { return !v.view.AtOnce(nil).GoesOn }) {
+			return list, nil
+		}
+		if first == nil {
+			first = list
+		}
+	}
+	if first == nil {
+		return nil, errors.Join(errs...)
+	}
+	return first, nil
+}
+
+// parseVotes reads the answer to SHOW tutti.votes.
+func parseVotes(t table) (all []votes, err error) {
+	database, number, member := t.column("database"), t.column("number"), t.column("member")
+	does, there, expel := t.column("votes"), t.column("there"), t.column("expel_after")
+	for _, r := range t.rows {
+		n, err := strconv.ParseUint(number(r), 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("the node tells of member %q", number(r))
+		}
+		i := slices.IndexFunc(all, func(v votes) bool { return v.database == database(r) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, votes{database: database(r), names: map[uint32]string{}, expel: expel(r)})
+		}
+		v := &all[i]
+		v.names[uint32(n)] = member(r)
+		v.view.Changes = v.expel != "never"
+		v.view.Members = append(v.view.Members, uint32(n))
+		if does(r) == "yes" {
+			v.view.Voters = append(v.view.Voters, uint32(n))
+		}
+		if there(r) == "yes" {
+			v.view.There = append(v.view.There, uint32(n))
+		}
+	}
+	for _, v := range all {
+		slices.Sort(v.view.Members)
+		slices.Sort(v.view.Voters)
+		slices.Sort(v.view.There)
+	}
+	return all, nil
+}
+
+// numbers finds members by name.
+func (v *votes) numbers(names []string) (list []uint32, err error) {
+	for _, name := range names {
+		i := slices.IndexFunc(v.view.Members, func(m uint32) bool { return v.names[m] == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%s is no member: there are %s", name, v.list(v.view.Members))
+		}
+		list = append(list, v.view.Members[i])
+	}
+	return list, nil
+}
+
+// list names members.
+func (v *votes) list(members []uint32) string {
+	var names []string
+	for _, m := range members {
+		names = append(names, v.names[m])
+	}
+	return strings.Join(names, ", ")
+}
+
+// row is one line of the answer.
+func (v *votes) row(how string, l quorum.Loss) []string {
+	said := map[bool]string{true: "yes", false: "no"}
+	return []string{v.database, how, said[l.GoesOn], v.list(l.Voters), strconv.Itoa(l.Copies), said[l.Another]}
+}

@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// votesOf makes an answer to SHOW tutti.votes of databases written as one letter per member: V votes and is there, v
+// votes and is not, L is a learner that is there, - one that is not.
+func votesOf(expel string, databases ...string) table {
+	t := table{columns: []string{"database", "number", "member", "votes", "there", "expel_after"}}
+	said := map[bool]string{true: "yes", false: "no"}
+	for i, d := range databases {
+		for m, c := range d {
+			t.rows = append(t.rows, []string{fmt.Sprint("db", i+1), fmt.Sprint(m + 1), fmt.Sprint("node", m+1),
+				said[strings.ContainsRune("Vv", c)], said[strings.ContainsRune("VL", c)], expel})
+		}
+	}
+	return t
+}
+
+// TestLose: what is printed, and which databases do not go on.
+func TestLose(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		view table
+		lost string
+		rows string // all but the database's name
+		err  string
+	}{
+		{"two of five", votesOf("10s", "VVVVV"), "node1 node2",
+			"at once yes node3, node4, node5 1 yes; one after the other yes node3, node4, node5 1 yes", ""},
+		{"three of five", votesOf("10s", "VVVVV"), "node1 node2 node3",
+			"at once no node1, node2, node3, node4, node5 0 no; one after the other yes node3, node4, node5 1 no",
+			"db1 does not go on without node1 and node2 and node3, but if they are lost one after the other, 10s " +
+				"apart"},
+		{"three of five that vote for ever", votesOf("never", "VVVVV"), "node1 node2 node3",
+			"at once no node1, node2, node3, node4, node5 0 no; " +
+				"one after the other no node1, node2, node3, node4, node5 2 no",
+			"db1 does not go on without node1 and node2 and node3"},
+		{"one that is gone already", votesOf("10s", "VVVL-"), "node5",
+			"at once yes node1, node2, node3 2 yes; one after the other yes node1, node2, node3 2 yes", ""},
+		{"one of two databases", votesOf("10s", "VVVLL", "VVVVV"), "node1 node2",
+			"at once no node1, node2, node3 0 no; one after the other yes node3, node4, node5 1 yes; " +
+				"at once yes node3, node4, node5 1 yes; one after the other yes node3, node4, node5 1 yes",
+			"db1 does not go on without node1 and node2, but if"},
+		{"a stranger", votesOf("10s", "VVV"), "node4", "", "node4 is no member: there are node1, node2, node3"},
+	} {
+		all, err := parseVotes(c.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := lose(all, strings.Fields(c.lost))
+		var rows []string
+		for _, r := range got.rows {
+			rows = append(rows, strings.Join(r[1:], " "))
+		}
+		if text := strings.Join(rows, "; "); text != c.rows {
+			t.Errorf("%s: %s, want %s", c.name, text, c.rows)
+		}
+		if (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.err)
+		}
+	}
+	bad := votesOf("10s", "V")
+	bad.rows[0][1] = "one"
+	if _, err := parseVotes(bad); err == nil {
+		t.Error("what is no number is one")
+	}
+}

@@ -1,0 +1,128 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+)
+
+// View is who votes, and who is there, before members are lost.
+type View struct {
+	Members []uint32 // all, in ascending order
+	Voters  []uint32
+	There   []uint32 // those that can be heard, and so can vote if they are to
+	Changes bool     // who votes changes, by a Rule
+}
+
+// Loss is what becomes of the rest of a View.
+type Loss struct {
+	GoesOn bool // it commits
+	// Voters vote in the end; who does beside the leader depends on who leads.
+	Voters []uint32
+	// Copies of a commit that was acknowledged are left at least, of those that members had which were there.
+	Copies int
+	// Another one may be lost, whichever that is, once this is settled.
+	Another bool
+}
+
+// AtOnce is what becomes of the rest if members are lost at the same time.
+func (v View) AtOnce(lost []uint32) Loss {
+	rest := v.without(lost...)
+	l := Loss{GoesOn: rest.elects(), Voters: v.Voters, Copies: v.copies(rest)}
+	if !l.GoesOn {
+		return l
+	}
+	l.Another = true
+	for i, s := range rest.settled() {
+		if i == 0 {
+			l.Voters = s.Voters
+		}
+		for _, m := range s.There {
+			l.Another = l.Another && s.without(m).elects()
+		}
+	}
+	return l
+}
+
+// InTurn is what becomes of the rest if members are lost one after the other, in whatever order, each when those before
+// it are known to be gone. It goes on if it does at each step, whoever leads.
+func (v View) InTurn(lost []uint32) Loss { return inTurn(v, lost, map[string]Loss{}) }
+
+// inTurn remembers what becomes of a view in known.
+func inTurn(v View, lost []uint32, known map[string]Loss) Loss {
+	lost = slices.DeleteFunc(slices.Clone(lost), func(m uint32) bool { return !slices.Contains(v.There, m) })
+	if len(lost) < 2 {
+		return v.AtOnce(lost)
+	}
+	key := fmt.Sprint(v.Voters, v.There)
+	if l, is := known[key]; is {
+		return l
+	}
+	all := Loss{GoesOn: true, Another: true, Copies: len(v.Members)}
+	for _, m := range lost {
+		rest := v.without(m)
+		all.Copies = min(all.Copies, v.copies(rest))
+		if !rest.elects() { // nothing is copied any more
+			all.GoesOn, all.Copies = false, min(all.Copies, v.copies(v.without(lost...)))
+			all.Voters = v.Voters
+			continue
+		}
+		for _, s := range rest.settled() {
+			l := inTurn(s, lost, known)
+			all.GoesOn, all.Another = all.GoesOn && l.GoesOn, all.Another && l.Another
+			if all.Copies = min(all.Copies, l.Copies); all.Voters == nil || !l.GoesOn {
+				all.Voters = l.Voters
+			}
+		}
+	}
+	all.Another = all.Another && all.GoesOn
+	known[key] = all
+	return all
+}
+
+// without is v when members are not there any more.
+func (v View) without(members ...uint32) View {
+	v.There = slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return slices.Contains(members, m) })
+	return v
+}
+
+// here is how many of those that vote are there.
+func (v View) here() (n int) {
+	for _, m := range v.Voters {
+		if slices.Contains(v.There, m) {
+			n++
+		}
+	}
+	return n
+}
+
+// elects reports whether those who are there can elect a leader.
+func (v View) elects() bool { return 2*v.here() > len(v.Voters) }
+
+// copies is how many copies of a commit that was acknowledged in v the rest of it has at least.
+func (v View) copies(rest View) int {
+	return max(0, len(v.Voters)/2+1-(v.here()-rest.here()))
+}
+
+// settled are the views that follow when who is not there is gone, for each member that may lead then.
+func (v View) settled() (list []View) {
+	if !v.Changes {
+		return []View{v}
+	}
+	var good []Peer
+	for _, m := range v.There {
+		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
+	}
+	for _, p := range good {
+		if !p.Voter {
+			continue
+		}
+		next := v
+		if to := wanted(p.Member, good, len(v.Voters), len(v.Voters)-v.here()); to != nil {
+			next.Voters = to
+		}
+		if !slices.ContainsFunc(list, func(s View) bool { return slices.Equal(s.Voters, next.Voters) }) {
+			list = append(list, next)
+		}
+	}
+	return list
+}

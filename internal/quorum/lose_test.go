@@ -1,0 +1,226 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// subsets lists those of a list, in the order of the list.
+func subsets(list []uint32) (all [][]uint32) {
+	for bits := range 1 << len(list) {
+		var s []uint32
+		for i, m := range list {
+			if bits>>i&1 > 0 {
+				s = append(s, m)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// orders lists a list in each order.
+func orders(list []uint32) (all [][]uint32) {
+	if len(list) == 0 {
+		return [][]uint32{nil}
+	}
+	for i, m := range list {
+		for _, rest := range orders(slices.Concat(list[:i:i], list[i+1:])) {
+			all = append(all, append([]uint32{m}, rest...))
+		}
+	}
+	return all
+}
+
+// inTurns are losses of one member each; one of nobody if none is lost.
+func inTurns(order []uint32) (turn [][]uint32) {
+	for _, m := range order {
+		turn = append(turn, []uint32{m})
+	}
+	if len(order) == 0 {
+		return [][]uint32{nil}
+	}
+	return turn
+}
+
+// both are those of a that b has, too.
+func both(a, b []uint32) (list []uint32) {
+	for _, m := range a {
+		if slices.Contains(b, m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// most reports whether some members are a majority of those who vote.
+func most(some, voters []uint32) bool { return len(both(some, voters)) > len(voters)/2 }
+
+// played is a cluster that is played step by step: a leader whose rule ticks, and changes that need a majority of both
+// configurations.
+type played struct {
+	all     []uint32
+	changes bool
+	known   map[string][]uint32
+}
+
+// settles has a leader lead for long while so many are there, and says who votes then.
+func (p *played) settles(leader uint32, voters, there []uint32) []uint32 {
+	key := fmt.Sprint(leader, voters, there)
+	if v, is := p.known[key]; is {
+		return v
+	}
+	const gone = 20
+	r := New(gone)
+	if !p.changes {
+		r = New(0)
+	}
+	for tick := range 4 * gone {
+		var peers []Peer
+		for _, m := range p.all {
+			peer := Peer{Member: m, Voter: slices.Contains(voters, m)}
+			if !slices.Contains(there, m) {
+				peer.Silent = tick
+			}
+			peers = append(peers, peer)
+		}
+		// Entering both configurations and leaving the old one needs a majority of each.
+		if to := r.Tick(leader, peers); to != nil && most(there, voters) && most(there, to) {
+			voters = to
+		}
+	}
+	p.known[key] = voters
+	return voters
+}
+
+// lose plays one loss after the other, for each leader that may be elected, until all are lost, and calls end with who
+// votes and is there then, and how many copies of a commit there were at least.
+func (p *played) lose(voters, there []uint32, lost [][]uint32, copies int, end func(voters, there []uint32, on bool,
+	copies int)) {
+	if len(lost) == 0 {
+		end(voters, there, most(there, voters), copies)
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(there), func(m uint32) bool { return slices.Contains(lost[0], m) })
+	if most(rest, voters) {
+		for _, leader := range both(rest, voters) {
+			p.lose(p.settles(leader, voters, rest), rest, lost[1:], min(copies, fewest(voters, there, rest)), end)
+		}
+		return
+	}
+	for _, more := range lost[1:] { // nobody leads any more, and nothing is copied
+		rest = slices.DeleteFunc(rest, func(m uint32) bool { return slices.Contains(more, m) })
+	}
+	end(voters, rest, false, min(copies, fewest(voters, there, rest)))
+}
+
+// fewest is how many members that are left have a commit, of each majority of voters that may have acknowledged it.
+func fewest(voters, there, rest []uint32) int {
+	least := len(voters)
+	for _, who := range subsets(both(voters, there)) {
+		if most(who, voters) {
+			least = min(least, len(both(who, rest)))
+		}
+	}
+	return least
+}
+
+// TestLose compares what is said before with what is played then: for each cluster of three, four and five members,
+// whoever votes and is there, each set that is lost, at once and in each order.
+func TestLose(t *testing.T) {
+	cases, goOn := 0, 0
+	for n := uint32(3); n <= 5; n++ {
+		var all []uint32
+		for m := range n {
+			all = append(all, m+1)
+		}
+		for _, voters := range subsets(all) {
+			if len(voters) != len(all) && len(voters) != 3 {
+				continue // the rule makes no such
+			}
+			for _, there := range subsets(all) {
+				for _, changes := range []bool{true, false} {
+					if !most(there, voters) {
+						continue // it does not go on before
+					}
+					p := &played{all: all, changes: changes, known: map[string][]uint32{}}
+					v := View{Members: all, Voters: voters, There: there, Changes: changes}
+					for _, lost := range subsets(there) {
+						once := compare(t, p, v, lost, v.AtOnce(lost), [][][]uint32{{lost}})
+						var turns [][][]uint32
+						for _, order := range orders(lost) {
+							turns = append(turns, inTurns(order))
+						}
+						turn := compare(t, p, v, lost, v.InTurn(lost), turns)
+						if once && !turn {
+							t.Errorf("%+v goes on without %v at once, and not one after the other", v, lost)
+						}
+						if cases++; turn {
+							goOn++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d cases, %d go on", cases, goOn)
+}
+
+// compare plays losses in each order, and compares with what was said. It returns whether it goes on.
+func compare(t *testing.T, p *played, v View, lost []uint32, said Loss, turns [][][]uint32) bool {
+	t.Helper()
+	is, voters := Loss{GoesOn: true, Another: true, Copies: len(p.all)}, false
+	for _, turn := range turns {
+		p.lose(v.Voters, v.There, turn, len(p.all), func(now, there []uint32, on bool, copies int) {
+			is.GoesOn = is.GoesOn && on
+			if len(lost) > 0 {
+				is.Copies = min(is.Copies, copies)
+			}
+			voters = voters || slices.Equal(now, said.Voters)
+			for _, m := range there {
+				p.lose(now, there, [][]uint32{{m}}, len(p.all), func(_, _ []uint32, on bool, _ int) {
+					is.Another = is.Another && on
+				})
+			}
+		})
+	}
+	is.Another = is.Another && is.GoesOn
+	if len(lost) == 0 {
+		is.Copies = said.Copies
+	}
+	if is.Voters = said.Voters; fmt.Sprint(is) != fmt.Sprint(said) || said.GoesOn && !voters {
+		t.Errorf("of %+v %v are lost: said %+v, played %+v", v, lost, said, is)
+	}
+	return is.GoesOn
+}
+
+// TestLoseShown: some of what people ask for.
+func TestLoseShown(t *testing.T) {
+	five := []uint32{1, 2, 3, 4, 5}
+	for _, c := range []struct {
+		name       string
+		v          View
+		lost       []uint32
+		once, turn Loss
+	}{
+		{"two of five", View{five, five, five, true}, []uint32{1, 2},
+			Loss{true, []uint32{3, 4, 5}, 1, true}, Loss{true, []uint32{3, 4, 5}, 1, true}},
+		{"three of five", View{five, five, five, true}, []uint32{1, 2, 3},
+			Loss{false, five, 0, false}, Loss{true, []uint32{3, 4, 5}, 1, false}},
+		{"three of five, whose voters are fixed", View{five, five, five, false}, []uint32{1, 2, 3},
+			Loss{false, five, 0, false}, Loss{false, five, 2, false}},
+		{"one of three", View{five[:3], five[:3], five[:3], true}, []uint32{1},
+			Loss{true, []uint32{1, 2, 3}, 1, false}, Loss{true, []uint32{1, 2, 3}, 1, false}},
+		{"two learners", View{five, []uint32{1, 2, 3}, five, true}, []uint32{4, 5},
+			Loss{true, []uint32{1, 2, 3}, 2, true}, Loss{true, []uint32{1, 2, 3}, 2, true}},
+		{"nobody", View{five, five, five, true}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
+	} {
+		if got := c.v.AtOnce(c.lost); fmt.Sprint(got) != fmt.Sprint(c.once) {
+			t.Errorf("%s, at once: %+v, want %+v", c.name, got, c.once)
+		}
+		if got := c.v.InTurn(c.lost); fmt.Sprint(got) != fmt.Sprint(c.turn) {
+			t.Errorf("%s, in turn: %+v, want %+v", c.name, got, c.turn)
+		}
+	}
+}

@@ -49,8 +49,8 @@ func TestMembersGone(t *testing.T) {
 	s.Do("CREATE TABLE gone(k serial PRIMARY KEY, v text)", "INSERT INTO gone(v) VALUES ('all')")
 	c.Everywhere("SELECT count(*) FROM gone", "1")
 	c.voters(1, "vvvvv")
-	c.tool(0, []string{"at once             yes", "one after the other  yes"}, "what-if", "--lose", "node4,node5")
-	c.tool(1, []string{"at once             no", "one after the other  yes",
+	c.tool(0, []string{"at once              yes", "one after the other  yes"}, "what-if", "--lose", "node4,node5")
+	c.tool(1, []string{"at once              no", "one after the other  yes",
 		"does not go on without node3 and node4 and node5, but if they are lost one after the other, 2s apart"},
 		"what-if", "--lose", "node3,node4,node5")
 

@@ -26,6 +26,7 @@ type member struct {
 	gate    *admission.Gate
 	applied atomic.Uint64
 	ordered atomic.Uint64
+	beside  atomic.Uint64 // a definition that goes on beside the order; zero: none does
 	ended   atomic.Bool
 	log     bytes.Buffer
 	metrics metrics.Database
@@ -53,7 +54,8 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 		o := Options{
 			Config: &own, Log: slog.New(slog.NewTextHandler(&m.log, nil)), Metrics: &m.metrics, Life: 5,
 			Clock:   admission.Time,
-			Applied: m.applied.Load, Ordered: m.ordered.Load, Await: m.gate.Await, Wake: m.gate.Wake,
+			Applied: m.applied.Load, Complete: m.complete, Ordered: m.ordered.Load,
+			Await: m.gate.Await, Wake: m.gate.Wake,
 			Ending: m.ended.Load, Go: m.running.Go,
 			Reach: func(of uint32) Reach {
 				m.mu.Lock()
@@ -91,6 +93,14 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 		t.Cleanup(func() { m.ended.Store(true); m.locks.End(); m.running.Wait() })
 	}
 	return all
+}
+
+// complete is up to where the order is applied but for a definition that goes on beside it.
+func (m *member) complete() uint64 {
+	if beside := m.beside.Load(); beside > 0 {
+		return min(m.applied.Load(), beside-1)
+	}
+	return m.applied.Load()
 }
 
 // client is a session whose transaction can be interrupted.

@@ -47,6 +47,8 @@ type Options struct {
 
 	// Applied is up to where the order is applied here. Ordered is up to where it is known here; it waits for the core.
 	Applied, Ordered func() uint64
+	// Complete is Applied, but for a definition behind which the order goes on, and what comes after it.
+	Complete func() uint64
 	// Await returns when done is true, which it looks at whenever the order goes on, and after Wake.
 	Await func(done func() bool)
 	Wake  func()

@@ -235,7 +235,7 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
 	began := t.o.Clock.Now()
 	return t.until(s.client, limits, func() bool {
-		return t.o.Applied() >= ordered || planted == "turn-not-seen" || t.o.Clock.Now()-began > most
+		return t.o.Complete() >= ordered || planted == "turn-not-seen" || t.o.Clock.Now()-began > most
 	})
 }
 

@@ -106,7 +106,10 @@ func TestAloneHasSeen(t *testing.T) {
 		}
 	})
 	waits(t, alone, "a transaction that has not seen all")
+	m.beside.Store(4)
 	m.applied.Store(9)
+	waits(t, alone, "a transaction beside a definition that goes on")
+	m.beside.Store(0)
 	ends(t, alone, "a transaction that has seen all")
 	if sub.Order != 70 {
 		t.Errorf("it has seen what was written up to %d", sub.Order)

@@ -17,7 +17,7 @@ import (
 func grantsOf(l *life) grants.Options {
 	return grants.Options{
 		Config: l.config, Log: l.log, Metrics: &l.metrics, Life: l.id.incarnation, Clock: admission.Time,
-		Applied: func() uint64 { return l.order.core.Applied() },
+		Applied: func() uint64 { return l.order.core.Applied() }, Complete: l.complete,
 		Ordered: func() (ordered uint64) {
 			l.order.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 			return ordered

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -29,16 +30,16 @@ func outgoing(h *host, sub *session.Submission) (payload []byte, refused session
 
 // unorderable is why a submission cannot be ordered; its Err is nil if it can.
 func unorderable(h *host, sub *session.Submission, payload []byte, doubts []catalog.Doubt) session.Decision {
-	if g := h.n.db.jobs.Missed(h.seen, sub.Writeset); g != nil {
-		h.writes, h.lost, h.missed = true, true, g
-		return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
+	if d := missed(h, sub, math.MaxUint64); d.Err != nil {
+		return d
 	}
+	t := tried{h, h.seen}
 	o := trial.Options{Try: h.n.trials.dryRuns.Try, Lost: h.n.words.Lost}
 	tables := described{h.n.db.tables.Load(), h.n.trials.receiver}
-	if e := trial.Refused(o, tried{h}, tables, sub, payload, doubts); e != nil {
+	if e := trial.Refused(o, &t, tables, sub, payload, doubts); e != nil {
 		return session.Decision{Retry: e.Code == wire.CodeSerializationFailure, Err: e}
 	}
-	return session.Decision{}
+	return missed(h, sub, t.behind)
 }
 
 // tooLarge refuses a writeset that is larger than it may be; nil if it is not.
@@ -65,18 +66,34 @@ func inPieces(ws *writeset.Writeset) bool {
 	})
 }
 
-// tried is a session as package trial needs it.
-type tried struct{ *host }
-
-func (x tried) Alone(sub *session.Submission, most time.Duration) *wire.SQLError {
-	return x.grants.Alone(sub, most)
+// missed is why a submission has lost to a long definition, behind so many of which its own definitions come.
+func missed(h *host, sub *session.Submission, behind uint64) session.Decision {
+	g := h.n.db.jobs.Missed(h.seen, behind, sub.Writeset)
+	if g == nil {
+		return session.Decision{}
+	}
+	h.writes, h.lost, h.missed = true, true, g
+	return session.Decision{Retry: true, Err: h.n.words.Missed(g.Task.Item.ID)}
 }
 
-func (x tried) Loses(sub *session.Submission, ordinal uint64) certify.Verdict {
+// tried is a session as package trial needs it. Behind are so many long definitions that had ended when it took its
+// turn.
+type tried struct {
+	*host
+	behind uint64
+}
+
+func (x *tried) Alone(sub *session.Submission, most time.Duration) *wire.SQLError {
+	failure := x.grants.Alone(sub, most)
+	x.behind = x.n.db.jobs.Seen()
+	return failure
+}
+
+func (x *tried) Loses(sub *session.Submission, ordinal uint64) certify.Verdict {
 	return x.loses(sub, ordinal)
 }
 
-func (x tried) Behind(ordinal uint64) { x.after, x.writes, x.lost = ordinal, true, true }
+func (x *tried) Behind(ordinal uint64) { x.after, x.writes, x.lost = ordinal, true, true }
 
 // described are the tables as they are now, whose values the receiver tries.
 type described struct {

@@ -27,7 +27,8 @@ import (
 //	L2  While it runs, whatever writes to a table that it holds waits, and so does another definition, a check, and a
 //	    transaction with definitions.
 //	L3  A transaction of this member that began before it ended loses if it has written to a table that it holds, or
-//	    has definitions of its own: its base says that it has seen the definition, and it has not.
+//	    has definitions of its own and did not wait for that end in its turn (TU2 of grants): its base says that it
+//	    has seen the definition, and it has not.
 //	L4  It runs in one snapshot, of what was ordered before it: what it reads besides is the same at every member.
 //	    After a start it is not, so only code of users that is immutable may run in it (semantics.Long), or it is
 //	    ordered again.

@@ -73,7 +73,7 @@ func TestLongs(t *testing.T) {
 	x := NewJobs(JobOptions{})
 	never := func() bool { return false }
 	x.Await(never)
-	if x.Under() != nil || x.Seen() != 0 || x.Missed(0, writes(7, writeset.OpUpdate, 1, "k")) != nil {
+	if x.Under() != nil || x.Seen() != 0 || x.Missed(0, 0, writes(7, writeset.OpUpdate, 1, "k")) != nil {
 		t.Error("there is one before the first")
 	}
 	first := &Job{Held: map[uint64]bool{7: true}}
@@ -98,21 +98,28 @@ func TestLongs(t *testing.T) {
 		t.Errorf("after its end %v is under way, seen are %d", x.Under(), x.Seen())
 	}
 	for _, c := range []struct {
-		seen, table uint64
-		want        *Job
-	}{{before, 7, first}, {before, 8, nil}, {x.Seen(), 7, nil}} {
-		if got := x.Missed(c.seen, writes(c.table, writeset.OpUpdate, 1, "k")); got != c.want {
-			t.Errorf("a transaction that has seen %d and writes to %d has missed %v", c.seen, c.table, got)
+		seen, behind, table uint64
+		defines             bool
+		want                *Job
+	}{{before, 1, 7, false, first}, {before, 1, 8, false, nil}, {x.Seen(), 0, 7, false, nil},
+		{before, 0, 8, true, first}, {before, 1, 8, true, nil}, {before, 1, 7, true, first}} {
+		ws := writes(c.table, writeset.OpUpdate, 1, "k")
+		if c.defines {
+			ws.Steps = []writeset.Step{{}}
+		}
+		if got := x.Missed(c.seen, c.behind, ws); got != c.want {
+			t.Errorf("a transaction that has seen %d, and is behind %d, and writes to %d has missed %v",
+				c.seen, c.behind, c.table, got)
 		}
 	}
 	for range longsMax {
 		x.add(&Job{})
 		x.end()
 	}
-	if got := x.Missed(before, writes(8, writeset.OpUpdate, 1, "k")); got == nil {
+	if got := x.Missed(before, 0, writes(8, writeset.OpUpdate, 1, "k")); got == nil {
 		t.Error("a transaction that may have missed anything has missed nothing")
 	}
-	if got := x.Missed(x.Seen()-1, writes(8, writeset.OpUpdate, 1, "k")); got != nil {
+	if got := x.Missed(x.Seen()-1, 0, writes(8, writeset.OpUpdate, 1, "k")); got != nil {
 		t.Errorf("a transaction that has missed one of no table has missed %v", got)
 	}
 }

@@ -96,6 +96,11 @@ func (g *Job) Touches(ws *writeset.Writeset) bool {
 	if ws.Barrier || len(ws.Steps) > 0 {
 		return true
 	}
+	return g.holds(ws)
+}
+
+// holds reports whether a transaction writes to a table that it holds.
+func (g *Job) holds(ws *writeset.Writeset) bool {
 	return slices.ContainsFunc(ws.Rows, func(r writeset.Row) bool {
 		return (!r.Op.Locks() || r.All()) &&
 			g.Held[ws.Tables[r.Table].Key]

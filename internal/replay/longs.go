@@ -76,8 +76,9 @@ func (l *longs) AwaitUpTo(number uint64, stop func() bool) {
 	}
 }
 
-// Missed is one that a transaction has not seen and should have; nil if there is none.
-func (l *longs) Missed(seen uint64, ws *writeset.Writeset) *Job {
+// Missed is one that a transaction has not seen and should have; nil if there is none. It has seen so many when it
+// began, and its definitions came behind as many as took their turn before it.
+func (l *longs) Missed(seen, behind uint64, ws *writeset.Writeset) *Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.began - seen
@@ -85,7 +86,7 @@ func (l *longs) Missed(seen uint64, ws *writeset.Writeset) *Job {
 		return l.last[0]
 	}
 	for _, g := range l.last[uint64(len(l.last))-n:] {
-		if g.Touches(ws) {
+		if g.holds(ws) || g.Number > behind && g.Touches(ws) {
 			return g
 		}
 	}

@@ -36,7 +36,7 @@ func (d *definers) starts(m *member) {
 	}
 	x.grants = grants.New(grants.Options{
 		Config: c, Log: slog.New(warnings{x: x}), Metrics: &metrics.Database{}, Life: m.incarnation,
-		Clock: hurried{m}, Applied: m.engine.Applied,
+		Clock: hurried{m}, Applied: m.engine.Applied, Complete: m.engine.Applied,
 		Ordered: func() uint64 {
 			x.expects.ordered[d.runs] = m.engine.Ordinal()
 			return m.engine.Ordinal()

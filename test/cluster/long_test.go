@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // slowTable makes a table and a function for an index on it that takes about as long as rows times 10 ms, and as long
@@ -177,6 +178,24 @@ func longAndItsTable(t *testing.T, c *Cluster) {
 		t.Fatal(Explain(err))
 	}
 	c.Everywhere("SELECT count(*) FROM later", "0")
+
+	for k := range 2 { // who defines other tables, from before it
+		s := c.Connect(k + 1)
+		s.Do("BEGIN", fmt.Sprintf("CREATE TABLE own%d(k int PRIMARY KEY)", k),
+			fmt.Sprintf("INSERT INTO other VALUES (%d)", 100+k))
+		ended, letGo = c.held(a, "CREATE INDEX ON held(slowly(v))")
+		answer = s.later("COMMIT")
+		time.Sleep(200 * time.Millisecond) // most likely it waits then
+		letGo()
+		if err := answer(); err != nil {
+			t.Errorf("a transaction of node %d with definitions, beside a long one: %v", k+1, Explain(err))
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(Explain(err))
+		}
+		c.Settled()
+	}
+	c.Everywhere("SELECT count(*) FROM own0, own1", "0")
 
 	// On a large table it does not wait for who has locked it here.
 	a.Do("CREATE TABLE wide(k int PRIMARY KEY, pad text) WITH (autovacuum_enabled = off)",

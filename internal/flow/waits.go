@@ -137,7 +137,7 @@ var Waits = [waits]Waiter{
 		Who:  "a COMMIT, before it is answered",
 		For:  "members that apply more slowly than the cluster writes",
 		Then: "it is answered"},
-	WaitListen: {Name: "listen", MostMs: 2000,
+	WaitListen: {Name: "listen", MostMs: 10_000,
 		Who:  "a LISTEN",
 		For:  "all members to know of it",
 		Then: "it is answered, with a warning"},

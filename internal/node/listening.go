@@ -44,5 +44,6 @@ func noticesOf(l *life) notices.Options {
 			return l.order.core.Order(ctx, engine.Submission{Kind: kind, Seq: l.order.seq.Add(1), Payload: payload})
 		},
 		Opened: l.course.opened, Ending: l.course.ending, Lacking: l.others.peers.Lacking,
+		Lagging: l.others.peers.Lagging,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -31,6 +32,8 @@ type Options struct {
 	Ending func() bool
 	// Lacking names the members that are alive and have not carried out the order up to an ordinal.
 	Lacking func(ordinal uint64) []string
+	// Lagging reports whether all of these are heard nonetheless.
+	Lagging func(ordinal uint64) bool
 }
 
 // Notices are the notifications of one replica: which sessions listen to what, what they notify, and what they are
@@ -44,8 +47,12 @@ type Notices struct {
 	counts    *metrics.Notify
 }
 
-// listenWait is how long a LISTEN waits for the members that are not known to have heard of it.
-var listenWait = metrics.Most(flow.WaitListen)
+// listenWait is how long a LISTEN waits for the members that are not known to have heard of it, listenMost for those
+// that are busy: something comes of them.
+var listenWait, listenMost = 2 * time.Second, metrics.Most(flow.WaitListen)
+
+// listenInterval is between two looks at whether something comes of them.
+const listenInterval = 100 * time.Millisecond
 
 // New makes them for a replica that is not opened yet.
 func New(self uint32, channelsMax, queueBytesMax int, counts *metrics.Notify) *Notices {
@@ -246,6 +253,9 @@ func (n *Notices) Await(before, now []string) *wire.SQLError {
 	known := func(since uint64) bool { return len(n.o.Lacking(since)) == 0 || n.o.Ending() }
 	wait := n.o.Waits.Begin(flow.WaitListen)
 	since, ok := n.channels.await(fresh, listenWait, known)
+	for most := listenMost - listenWait; !ok && since > 0 && most > 0 && n.o.Lagging(since); most -= listenInterval {
+		since, ok = n.channels.await(fresh, listenInterval, known)
+	}
 	wait.End()
 	if ok {
 		return nil

@@ -257,3 +257,38 @@ func TestChannelsFull(t *testing.T) {
 		t.Error("a place that is free again is not given away")
 	}
 }
+
+// TestListenAwaits: LISTEN waits longer for members that are busy than for those of which nothing comes.
+func TestListenAwaits(t *testing.T) {
+	quick, most := listenWait, listenMost
+	listenWait, listenMost = 50*time.Millisecond, time.Second
+	t.Cleanup(func() { listenWait, listenMost = quick, most })
+	for _, x := range []struct {
+		name        string
+		knows       time.Duration // after so long
+		busy, warns bool
+	}{
+		{"one that is silent", time.Hour, false, true},
+		{"one that is busy", 300 * time.Millisecond, true, false},
+		{"one that is busy for long", time.Hour, true, true},
+	} {
+		began := time.Now()
+		n := Notices{o: Options{
+			Waits: &metrics.Waits{}, Ending: func() bool { return false },
+			Lacking: func(uint64) []string {
+				if time.Since(began) < x.knows {
+					return []string{"b"}
+				}
+				return nil
+			},
+			Lagging: func(uint64) bool { return x.busy },
+		}}
+		n.channels.init(1, 10)
+		n.channels.change(1, []string{"a"}, nil)
+		n.channels.begin(7)
+		e := n.Await(nil, []string{"a"})
+		if took := time.Since(began); (e != nil) != x.warns || !x.busy && took > listenMost/2 {
+			t.Errorf("%s: after %s it is told %v", x.name, took, e)
+		}
+	}
+}

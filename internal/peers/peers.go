@@ -3,6 +3,7 @@ package peers
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -211,6 +212,17 @@ func (p *Peers) Lacking(ordinal uint64) (names []string) {
 		}
 	})
 	return names
+}
+
+// Lagging reports whether something came lately of each of the members that Lacking names.
+func (p *Peers) Lagging(ordinal uint64) (all bool) {
+	p.with(func(t *replica.Table, now int64) {
+		all = !slices.ContainsFunc(t.Lacking(now, ordinal, p.Young()), func(m uint32) bool {
+			at, heard := t.LastHeard(m)
+			return !heard || now-at > int64(3*Interval)
+		})
+	})
+	return all
 }
 
 // HaltedAt says where a member's database is halted, if it is; nil also if nothing is heard of it.

@@ -47,6 +47,13 @@ func TestNobodyWaitsForHalted(t *testing.T) {
 	if got := p.Lacking(10); len(got) != 1 || got[0] != "b" {
 		t.Errorf("LISTEN waits for %v, and should for the one that is just behind", got)
 	}
+	if !p.Lagging(10) {
+		t.Error("the one that is behind was heard, and does not count as busy")
+	}
+	p.began = p.began.Add(-4 * Interval)
+	if p.Lagging(10) {
+		t.Error("who is silent counts as busy")
+	}
 }
 
 // TestWordsArrive: what a member tells of itself is what the others know of it, also what nobody decides by; a member

@@ -3,9 +3,11 @@ package replay
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -186,6 +188,19 @@ func TestWhatALongDefinitionHolds(t *testing.T) {
 		if g.Hold([][2]string{{"s", "t"}}); len(g.Held) != 1 || g.Held[8] {
 			t.Errorf("kind %d holds %v, not what it has locked", kind, g.Held)
 		}
+	}
+	// The second step has yet to lock its table.
+	steps := &writeset.Writeset{
+		Tables: []writeset.Table{{Schema: "s", Name: "first", Key: 1}, {Schema: "s", Name: "second", Key: 2},
+			{Schema: "s", Name: "read", Key: 3}},
+		Keys: []writeset.Key{{Hash: 1, Mode: writeset.Exclusive}, {Hash: 2, Mode: writeset.Exclusive, Table: 1},
+			{Hash: 3, Mode: writeset.Shared, Table: 2}, {Hash: 9, Mode: writeset.Exclusive, Table: 2}},
+		Steps: []writeset.Step{{Definition: []byte("1")}, {Definition: []byte("2")}},
+	}
+	g := &Job{Kind: semantics.LongLocked, Task: engine.Task{Writeset: steps}}
+	g.Hold([][2]string{{"s", "t"}})
+	if want := (map[uint64]bool{capture.TableKey("s", "t"): true, 1: true, 2: true}); !maps.Equal(g.Held, want) {
+		t.Errorf("several steps hold %v, not %v", g.Held, want)
 	}
 }
 

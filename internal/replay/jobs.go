@@ -368,7 +368,8 @@ func (c *Curtain) Down() <-chan error {
 	return c.Lost
 }
 
-// Hold notes on which tables nothing may be written beside it (L2). Locked are those on which it has locks.
+// Hold notes on which tables nothing may be written beside it (L2). Locked are those on which it has locks. Of several
+// steps the later ones come to lock others: what the transaction that brought them had locked.
 func (g *Job) Hold(locked [][2]string) {
 	g.Held = map[uint64]bool{}
 	switch g.Kind {
@@ -376,11 +377,25 @@ func (g *Job) Hold(locked [][2]string) {
 		for _, t := range locked {
 			g.Held[capture.TableKey(t[0], t[1])] = true
 		}
+		if g.Definition == nil {
+			g.holdExclusive()
+		}
 	case semantics.LongNamed:
 		for _, t := range g.Task.Writeset.Tables {
 			g.Held[t.Key] = true
 		}
 	}
+}
+
+// holdExclusive notes the tables that its steps change.
+func (g *Job) holdExclusive() {
+	ws := g.Task.Writeset
+	ws.EachKey(func(k writeset.Key) bool {
+		if k.Mode == writeset.Exclusive && ws.IsTable(k) {
+			g.Held[k.Hash] = true
+		}
+		return true
+	})
 }
 
 func Relation(name [2]string) string { return pgx.Identifier{name[0], name[1]}.Sanitize() }

@@ -9,9 +9,10 @@ import (
 // Levels of what a build understands of the log: each has all before it. What is new may be put into the log only once
 // all members understand it.
 const (
-	Configurations = 2 // changes of who votes, and that those begin a new database's order who vote where it is created
+	Configurations = 1 // changes of who votes
+	FirstVoters    = 2 // those begin a new database's order who vote where it is created
 	// Level is that of this build.
-	Level = Configurations
+	Level = FirstVoters
 )
 
 // Facts are what a member says of itself to another one.

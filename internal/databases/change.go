@@ -155,9 +155,13 @@ func (c *change) create(ctx context.Context) error {
 		if exists, err = c.has(ctx, isDatabase, name); err == nil && exists {
 			return refused(wire.CodeDuplicateDatabase, "database \"%s\" already exists", name)
 		}
+		var voters []uint32 // all
+		if c.ByVoters {
+			voters = c.Voters
+		}
 		if err == nil {
 			_, err = c.List.Exec(ctx, "INSERT INTO tutti.database (id, name, state, voters) VALUES "+
-				"($1, $2, $3, $4)", c.ordinal, name, Creating, c.Voters)
+				"($1, $2, $3, $4)", c.ordinal, name, Creating, voters)
 		}
 	}
 	if err == nil {

@@ -93,6 +93,7 @@ func (w *world) carry(ordinal uint64, role string, d semantics.Database) (sessio
 		semantics.RenamesDatabase: "ALTER DATABASE " + d.Name + " RENAME TO " + d.To,
 	}[d.Does]
 	return Carry(context.Background(), w.o, ordinal+1, ordinal, session.Definition{SQL: sql, Database: d,
+		ByVoters: w.o.Voters != nil,
 		Settings: []session.Setting{{Name: session.RoleSetting, Value: role}}})
 }
 

@@ -86,7 +86,8 @@ func (r *replicated) checkpoint(index, term uint64) *Checkpoint {
 
 // restore makes c the state, which is a new one. Everything up to its ordinal is in the database.
 func (r *replicated) restore(c *Checkpoint, o certify.Options) {
-	r.ordinal, r.volume, r.conf = c.Ordinal, c.volume, c.conf
+	r.ordinal, r.volume = c.Ordinal, c.volume
+	r.configure(c.conf)
 	r.cert = certify.Restore(o, c.cert)
 	r.locks = locks.Restore(c.locks)
 	for _, x := range c.expired {

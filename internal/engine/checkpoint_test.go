@@ -104,8 +104,8 @@ func TestCheckpointAndTail(t *testing.T) {
 			Position: Position{Ordinal: 7, Floor: 5}})
 		var c *Checkpoint
 		if rapid.Bool().Draw(t, "configured") {
-			whole.log.conf = &pb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}
-			other.log.conf = whole.log.conf
+			whole.log.configure(&pb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}})
+			other.log.configure(whole.log.conf)
 		}
 		for i, data := range log {
 			whole.deliver(uint64(i+1), data)
@@ -276,7 +276,9 @@ func TestVotersOfTasks(t *testing.T) {
 	if at := r.place(&Item{}); at.Voters != nil {
 		t.Errorf("%v vote where nothing was changed", at.Voters)
 	}
-	r.conf = &pb.ConfState{Voters: []uint64{4, 1}, VotersOutgoing: []uint64{1, 2, 4}, Learners: []uint64{3}}
+	c := r.checkpoint(1, 1)
+	c.conf = &pb.ConfState{Voters: []uint64{4, 1}, VotersOutgoing: []uint64{1, 2, 4}, Learners: []uint64{3}}
+	r.restore(c, certify.Options{})
 	if at := r.place(&Item{}); !slices.Equal(at.Voters, []uint32{1, 4}) {
 		t.Errorf("%v vote", at.Voters)
 	}

@@ -20,6 +20,7 @@ type Engine struct {
 	own         submissions
 	groupCommit groupCommit // not replicated
 	voting      Voting
+	readmits    map[uint32]readmission // by member
 }
 
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
@@ -41,7 +42,8 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit()}
+	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit(),
+		readmits: map[uint32]readmission{}}
 	e.voting = Voting{o: &e.o, order: order, rule: quorum.New(o.GoneTicks)}
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
@@ -135,7 +137,7 @@ func (e *Engine) Ready() Ready {
 	rd := Ready{Ready: e.order.Ready()}
 	for _, d := range rd.Delivered {
 		if d.Conf != nil {
-			e.log.conf = d.Conf
+			e.log.configure(d.Conf)
 			continue
 		}
 		e.deliver(d.Index, d.Data)
@@ -231,7 +233,17 @@ func (e *Engine) schedule(t *Task, w *own) bool {
 	return true
 }
 
-// Readmit answers a member that has lost its log; see ordering.Order.
+// readmission is up to where a member is to have applied the order before it answers one that has lost its log.
+type readmission struct{ asked, ordinal uint64 }
+
+// Readmit answers a member that has lost its log; see ordering.Order. What was decided before this member led is
+// applied here then, so it knows of each database that has an order of its own.
 func Readmit(e *Engine, member uint32, asked uint64) (term uint64, ok bool) {
-	return e.order.Readmit(member, asked)
+	if term, ok = e.order.Readmit(member, asked); !ok {
+		return term, false
+	}
+	if e.readmits[member].asked != asked {
+		e.readmits[member] = readmission{asked, e.log.ordinal}
+	}
+	return term, e.queue.applied >= e.readmits[member].ordinal
 }

@@ -41,6 +41,46 @@ func entry(member uint32, incarnation, number uint64, seqs ...uint64) []byte {
 	return b.append(nil)
 }
 
+// TestReadmitBehind: who leads and has not applied what was decided before does not readmit a member yet.
+func TestReadmitBehind(t *testing.T) {
+	e := single(t, Options{})
+	s := e.o.Order.Storage.(*raft.MemoryStorage)
+	pump := func() {
+		for e.HasReady() {
+			rd := e.Ready()
+			if err := s.Append(rd.Entries); err != nil {
+				t.Fatal(err)
+			}
+			if rd.HardState != nil {
+				if err := s.SetHardState(rd.HardState); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.Advance()
+		}
+	}
+	for range 40 {
+		e.Tick()
+		pump()
+	}
+	_, _ = Readmit(e, 2, 7)
+	for range 40 {
+		e.Tick()
+		pump()
+	}
+	e.log.ordinal++
+	for range 2 {
+		if _, ok := Readmit(e, 2, 7); ok {
+			t.Error("it is readmitted by one that has not applied what is ordered")
+		}
+	}
+	e.log.ordinal++ // what comes later does not count
+	e.queue.applied++
+	if _, ok := Readmit(e, 2, 7); !ok {
+		t.Error("it is not readmitted")
+	}
+}
+
 // TestBatchesInSequence: what is taken of each source's batches (E1, E2).
 func TestBatchesInSequence(t *testing.T) {
 	e := single(t, Options{})

@@ -21,6 +21,7 @@ type replicated struct {
 	expired map[uint32]uint64   // ordinal at which a member's locks were last taken from it
 	serial  map[uint32]span     // when members have run SERIALIZABLE transactions
 	conf    *ordering.ConfState // who votes; nil: as at the log's beginning
+	voters  []uint32            // of conf
 
 	// Functions of the log since the start of the engine, not of all of it, and so not in a Checkpoint.
 	wrote map[uint32]uint64 // see Engine.Wrote
@@ -78,11 +79,14 @@ func (r *replicated) accept(b *batch) (s source, ok bool) {
 	return s, true
 }
 
+// configure notes who votes from here on; nil: as at the log's beginning.
+func (r *replicated) configure(c *ordering.ConfState) { r.conf, r.voters = c, ordering.VotersOf(c) }
+
 // place gives an item its ordinal (E1).
 func (r *replicated) place(it *Item) Task {
 	r.ordinal++
 	t := Task{Ordinal: r.ordinal, Item: *it, Own: it.ID.Member == r.member, before: r.volume,
-		Voters: ordering.VotersOf(r.conf)}
+		Voters: r.voters}
 	r.volume += uint64(len(it.Payload))
 	return t
 }

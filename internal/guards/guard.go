@@ -190,7 +190,9 @@ func (g *Guard) Ended() *wire.SQLError {
 	return g.why
 }
 
-// runs is for how long the backend has executed a statement; zero if it does not.
+// Runs is for how long the backend has executed a statement; zero if it does not.
+func (g *Guard) Runs() time.Duration { return g.runs(time.Now()) }
+
 func (g *Guard) runs(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,13 +200,6 @@ func (g *Guard) runs(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(g.began)
-}
-
-// Runs reports whether the backend executes a statement.
-func (g *Guard) Runs() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.phase == session.PhaseRunning
 }
 
 // Poke makes a read from the client that is under way, or the next one, time out; Enter

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/deferred"
@@ -350,6 +351,8 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e := h.losesBy(h.grants.PassDefinition(d.Extent, d.Limits)); e != nil {
 		return session.Result{Err: e}
 	}
+	d.ByVoters = d.Database.Does == semantics.CreatesDatabase &&
+		l.tenure.standing.Understand(bootstrap.FirstVoters)
 	r := l.grants.Turns.Define(h.grants, d, func() session.Result { return l.define(d, h.g) })
 	if r.Err == nil && d.Database.Does == semantics.CreatesDatabase {
 		l.tenure.awaitDatabase(d.Database.Name)

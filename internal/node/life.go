@@ -297,7 +297,7 @@ func (l *life) open(ctx context.Context) (err error) {
 		l.config.Limits.WritesetBytes); err != nil {
 		return err
 	}
-	if l.db.monitor, err = link.NewMonitor(ctx, conn); err != nil {
+	if l.db.monitor, err = link.NewMonitor(ctx, conn, l.log); err != nil {
 		return err
 	}
 	l.db.jobs = replay.NewJobs(jobsOf(l))

@@ -11,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/halt"
@@ -227,7 +228,7 @@ func errNotReady() *wire.SQLError {
 // endBackend ends the backend of a session that has ended before its time. It may still run a statement, which could
 // wait for ever for an answer of the session's.
 func (l *life) endBackend(pid uint32) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), link.LookMax)
 	defer cancel()
 	if err := l.db.monitor.Terminate(ctx, pid); err != nil && !l.course.ending() {
 		l.log.Warn("a backend could not be ended", "pid", pid, "error", err)

@@ -278,7 +278,7 @@ func (n *Node) settings() map[string]string { return n.settingsOf(n.settled()) }
 func (n *Node) settingsOf(c *config.Config) map[string]string {
 	s := map[string]string{
 		"synchronous_commit": "off", // the log makes commits durable
-		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (12+speakers.Max)*n.config.Limits.Databases),
+		"max_connections":    fmt.Sprint(n.config.Limits.Sessions + 20 + (13+speakers.Max)*n.config.Limits.Databases),
 	}
 	for k, v := range c.Postgres.Settings {
 		s[k] = v

@@ -14,11 +14,12 @@ const termsAhead = 1 << 20
 type readmission struct {
 	asked uint64 // names the question
 	above uint64 // the term that is given up for it
+	upTo  uint64 // what is decided when an entry of the next term is
 }
 
 // Readmit answers a member that has lost its log, and asks under a number of its own in which term it may vote again:
-// true with that term, once this member leads in it and an entry of it is decided. Until then it is to ask again, of
-// whoever leads; the first time, this member gives up its term for one far ahead. See O8.
+// true with that term, once this member leads in it, and an entry of it is decided and handed out. Until then it is to
+// ask again, of whoever leads; the first time, this member gives up its term for one far ahead. See O8.
 func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 	st := o.node.BasicStatus()
 	if st.RaftState != raft.StateLeader {
@@ -26,7 +27,7 @@ func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 	}
 	term = st.HardState.GetTerm()
 	if v := o.readmitted[member]; v.asked != asked || term <= v.above {
-		o.readmitted[member] = readmission{asked, term}
+		o.readmitted[member] = readmission{asked: asked, above: term}
 		if planted == "readmitted-at-once" {
 			return term, true
 		}
@@ -37,7 +38,11 @@ func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 	if decided := err == nil && of == term; !decided && planted != "readmitted-undecided" {
 		return 0, false
 	}
-	return term, true
+	if v := o.readmitted[member]; v.upTo == 0 {
+		v.upTo = st.HardState.GetCommit()
+		o.readmitted[member] = v
+	}
+	return term, o.feed.given >= o.readmitted[member].upTo
 }
 
 // renew has this member, which leads, go on as a follower of nobody in a later term and stand for election at once. The

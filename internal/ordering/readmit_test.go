@@ -68,6 +68,26 @@ func TestReadmit(t *testing.T) {
 	}
 }
 
+// TestReadmitBehind: who leads and has not been given what is decided does not readmit yet.
+func TestReadmitBehind(t *testing.T) {
+	ps := peers(t, 3)
+	lead(t, ps, 0, "a")
+	ps[2].down = true
+	ps[0].Pause(true)
+	_, _ = ps[0].Readmit(3, 7)
+	settle(t, ps)
+	for range 2 {
+		if _, ok := ps[0].Readmit(3, 7); ok {
+			t.Error("it is readmitted by one that is behind")
+		}
+	}
+	ps[0].Pause(false)
+	settle(t, ps)
+	if _, ok := ps[0].Readmit(3, 7); !ok {
+		t.Error("it is not readmitted")
+	}
+}
+
 // TestReadmitNeedsMajority: without a majority beside the lost member nobody readmits.
 func TestReadmitNeedsMajority(t *testing.T) {
 	ps := peers(t, 3)

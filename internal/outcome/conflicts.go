@@ -105,6 +105,12 @@ func (w *Words) Blocked(group []engine.Task) *wire.SQLError {
 		w.Name(t.Item.ID.Member), t.Ordinal)
 }
 
+// InTheWay is told to a transaction that a member's own work waits for, other than what is applied.
+func (w *Words) InTheWay() *wire.SQLError {
+	return wire.Errorf(wire.CodeSerializationFailure, Concurrent).WithHint(retried).
+		WithDetail("It held a lock on a catalog that this member's own work needs.")
+}
+
 // Missed is told to a transaction that has not seen a definition and should have (L3 of replay).
 func (w *Words) Missed(definition writeset.TxID) *wire.SQLError {
 	return wire.Errorf(wire.CodeSerializationFailure, Concurrent).WithHint(retried).

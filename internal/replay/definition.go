@@ -11,7 +11,7 @@ import (
 
 // Payload of a statement item, version 1: byte version, number of settings, then name and
 // value of each, then the text; all length-prefixed. Version 2 goes on with what the statement does to a
-// database: byte change, name, new name, byte 1 for IF EXISTS. Version 3 is nothing but the number of a meeting, see
+// database: byte change, name, new name, byte of flags. Version 3 is nothing but the number of a meeting, see
 // meet. Version 4 goes on with an index to be built beside everything else: schema, table, name. Version 5 goes on with
 // a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
 const (
@@ -21,6 +21,12 @@ const (
 	definitionVersionIndex    = 4
 	definitionVersionDetach   = 5
 	definitionVersionLast     = definitionVersionDetach
+)
+
+// Flags of what is done to a database. Builds that do not know byVoters get none with it (bootstrap.FirstVoters).
+const (
+	ifExists = 1 << iota
+	byVoters
 )
 
 func EncodeDefinition(d session.Definition) []byte {
@@ -41,7 +47,7 @@ func EncodeDefinition(d session.Definition) []byte {
 	if db := d.Database; db.Does != semantics.NoDatabase {
 		b = writeset.AppendBytes(append(b, byte(db.Does)), []byte(db.Name))
 		b = writeset.AppendBytes(b, []byte(db.To))
-		b = append(b, map[bool]byte{true: 1}[db.IfExists])
+		b = append(b, map[bool]byte{true: ifExists}[db.IfExists]|map[bool]byte{true: byVoters}[d.ByVoters])
 	} else if x := d.Index; x.Name != "" {
 		for _, s := range []string{x.Schema, x.Table, x.Name} {
 			b = writeset.AppendBytes(b, []byte(s))
@@ -88,7 +94,9 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		}
 	case definitionVersionDatabase:
 		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()),
-			To: string(r.Bytes()), IfExists: r.Byte() == 1}
+			To: string(r.Bytes())}
+		flags := r.Byte()
+		d.Database.IfExists, d.ByVoters = flags&ifExists != 0, flags&byVoters != 0
 		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
 			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)",
 				d.Database.Does)

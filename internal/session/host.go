@@ -57,6 +57,9 @@ type Definition struct {
 	Detach Detach
 	// Database is what it does to one of the databases.
 	Database semantics.Database
+	// ByVoters: who votes where it is ordered begins the order of the database that it creates; else all members do.
+	// The node's.
+	ByVoters bool
 	// InVain: each time it was looked up, others had defined something of its tables. If it is so again, it waits for
 	// those of this member to be done before it is looked up once more.
 	InVain bool

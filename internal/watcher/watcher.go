@@ -29,8 +29,8 @@ type Monitor interface {
 	// Blockers are the backends that one waits for now, and those that these wait for; 0 is a prepared transaction.
 	Blockers(ctx context.Context, backend uint32) ([]uint32, error)
 	FirstBlockers(ctx context.Context, backend uint32) ([]uint32, error) // the former alone
-	// Rebuilds reports whether a backend waits for a catalog that another one, which waits for nobody, has locked.
-	Rebuilds(ctx context.Context, waits, backend uint32) (bool, error)
+	// Rebuilds reports whether a backend rebuilds a catalog, and waits for nobody.
+	Rebuilds(ctx context.Context, backend uint32) (bool, error)
 	Terminate(ctx context.Context, backend uint32) error
 	Cancel(log *slog.Logger, backend uint32)
 	// Chore is the backend that does what else is to be done, and since when; zero: nothing. Late says when to look.
@@ -64,7 +64,8 @@ type Options struct {
 type Watcher struct {
 	o        Options
 	stubborn time.Duration // stubbornAfter
-	asked    time.Duration // for how long answers were waited for that took long, while the group goes on
+	asked    time.Duration // for how long the first answer was waited for that took long, while the group goes on
+	free     time.Time     // when the chore that is under way was not blocked
 }
 
 // New makes one.
@@ -80,7 +81,7 @@ func (x *Watcher) Run(ctx context.Context) error {
 		case <-x.o.Monitor.Late():
 		}
 		wait := replay.BlockedAfter
-		x.asked = 0
+		x.asked, x.free = 0, time.Now()
 		for wait > 0 {
 			timer := time.NewTimer(wait)
 			select {
@@ -118,10 +119,16 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 		wait = replay.LongInterval
 	}
 	if backend, age := o.Monitor.Chore(); age > chainAfter {
-		if _, err := x.Unblock(ctx, backend, age-chainAfter, nil); err != nil {
+		blocked, err := x.Unblock(ctx, backend, time.Since(x.free), o.Words.InTheWay())
+		if err != nil {
 			return 0, err
 		}
+		if !blocked {
+			x.free = time.Now()
+		}
 		wait = replay.LongInterval
+	} else {
+		x.free = time.Now()
 	}
 	age, runs := o.Group.Age()
 	if !runs || age < replay.BlockedAfter {
@@ -133,8 +140,8 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 			return blockedInterval, err
 		}
 	}
-	if took := time.Since(began); took > chainAfter {
-		x.asked += took // nobody could let go meanwhile
+	if took := time.Since(began); took > chainAfter && x.asked == 0 {
+		x.asked = took // nobody could let go meanwhile
 	}
 	return blockedInterval, nil
 }
@@ -156,7 +163,7 @@ func (x *Watcher) Unblock(
 		return true, nil
 	}
 	for _, pid := range pids {
-		if spared, err := x.spares(ctx, backend, pid, blocked); err != nil {
+		if spared, err := x.spares(ctx, pid); err != nil {
 			return true, err
 		} else if spared {
 			continue
@@ -185,13 +192,16 @@ func (x *Watcher) ownGivesWay(backend uint32, pids []uint32) bool {
 	return false
 }
 
-// spares reports whether one that blocks a backend is let go on for a while because it rebuilds a catalog (WT7).
-func (x *Watcher) spares(ctx context.Context, backend, pid uint32, blocked time.Duration) (bool, error) {
+// spares reports whether a backend is let go on for a while because it rebuilds a catalog (WT7).
+func (x *Watcher) spares(ctx context.Context, pid uint32) (bool, error) {
 	g := x.o.Session(pid)
-	if g == nil || !g.Runs() || blocked > stubbornAfter {
+	if g == nil {
 		return false, nil
 	}
-	return x.o.Monitor.Rebuilds(ctx, backend, pid)
+	if runs := g.Runs(); runs == 0 || runs > x.stubborn {
+		return false, nil
+	}
+	return x.o.Monitor.Rebuilds(ctx, pid)
 }
 
 // unblockFrom deals with one backend that blocks.

@@ -41,7 +41,7 @@ type database struct {
 	late             chan struct{}
 }
 
-func (d *database) Rebuilds(_ context.Context, _, backend uint32) (bool, error) {
+func (d *database) Rebuilds(_ context.Context, backend uint32) (bool, error) {
 	return slices.Contains(d.rebuilds, backend), nil
 }
 func (d *database) Chore() (uint32, time.Duration) { return chores, d.chore }
@@ -152,7 +152,8 @@ func TestRebuilds(t *testing.T) {
 	if !x.unblock(t, stubbornAfter, own) || x.guard.Lost() != nil {
 		t.Error("who rebuilds a catalog has lost at once")
 	}
-	if x.unblock(t, stubbornAfter+1, own); x.guard.Lost() == nil {
+	x.stubborn = 0
+	if x.unblock(t, 1, own); x.guard.Lost() == nil {
 		t.Error("who rebuilds a catalog for ever has not lost")
 	}
 	x = watch(t)
@@ -324,16 +325,20 @@ func TestChore(t *testing.T) {
 			t.Errorf("after %s: it looks again after %s (%v), lost: %v", age, wait, err, x.guard.Lost())
 		}
 	}
-	x.d.chore = chainAfter + 1
+	x.d.chore = time.Hour // but it was not blocked
 	if wait, err := x.look(ctx); wait != replay.LongInterval || err != nil || x.guard.Lost() == nil {
 		t.Errorf("it looks again after %s (%v), lost: %v", wait, err, x.guard.Lost())
 	}
 	x = watch(t)
 	x.guard.Enter(session.PhaseRunning)
 	x.d.blockers[chores], x.d.blockers[stranger] = []uint32{stranger}, []uint32{own}
-	x.d.chore = 2*chainAfter - 1
-	if _, err := x.look(ctx); err != nil || x.guard.Lost() != nil {
-		t.Errorf("who blocks a blocker has lost at once: %v (%v)", x.guard.Lost(), err)
+	x.d.chore, x.free = time.Hour, time.Now()
+	if _, err := x.look(ctx); err != nil || x.guard.Lost() != nil || len(x.d.ended) > 0 {
+		t.Errorf("who blocks a blocker has lost at once: %v, ended %v (%v)", x.guard.Lost(), x.d.ended, err)
+	}
+	x.free = time.Now().Add(-2 * strangerAfter)
+	if _, err := x.look(ctx); err != nil || x.guard.Lost() == nil || len(x.d.ended) != 1 {
+		t.Errorf("who does not let go has not lost: %v, ended %v (%v)", x.guard.Lost(), x.d.ended, err)
 	}
 
 	ctx, cancel := context.WithCancel(ctx)

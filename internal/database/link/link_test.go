@@ -36,7 +36,7 @@ func newBench(t *testing.T) *bench {
 	x.url = x.a.Config().ConnString()
 	x.exec(x.a, "CREATE TABLE link (k int PRIMARY KEY)")
 	var err error
-	if x.monitor, err = NewMonitor(context.Background(), x.url); err != nil {
+	if x.monitor, err = NewMonitor(context.Background(), x.url, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.monitor.Close)
@@ -156,10 +156,6 @@ func looksPastCatalogs(t *testing.T, before string) {
 			t.Errorf("the chore has gone on for %s at %d", age, pid)
 		}
 	}
-	pid, _ := x.monitor.Chore()
-	if !rebuilds(x, pid, c.PID()) || rebuilds(x, c.PID(), c.PID()) || rebuilds(x, pid, pid) {
-		t.Error("it is not found who has locked a catalog for whom")
-	}
 	if at, err := x.monitor.Position(ctx); err != nil || at == 0 {
 		t.Errorf("the WAL is at %d (%v)", at, err)
 	}
@@ -172,20 +168,94 @@ func looksPastCatalogs(t *testing.T, before string) {
 	if _, age := x.monitor.Chore(); age != 0 {
 		t.Errorf("a chore goes on after its end, for %s", age)
 	}
-	for began := time.Now(); x.monitor.late.Load(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("who looks asks another database for ever")
-		}
+	if _, err := x.b.Exec(ctx, "SELECT pg_sleep(0.2)"); err != nil {
+		t.Errorf("the next statement of who was cancelled: %v", err)
+	}
+	x.monitor.looker.until = time.Time{}
+	if at, err := x.monitor.Position(ctx); err != nil || at == 0 || x.monitor.looker.aside != nil {
+		t.Errorf("the WAL is at %d (%v), another database is asked: %t", at, err, x.monitor.looker.aside != nil)
 	}
 }
 
-func rebuilds(x *bench, waits, backend uint32) bool {
-	x.t.Helper()
-	so, err := x.monitor.Rebuilds(context.Background(), waits, backend)
+// TestLooksAgain: who can look nowhere tries again, until nobody needs an answer any more.
+func TestLooksAgain(t *testing.T) {
+	x, ctx := newBench(t), context.Background()
+	life, end := context.WithCancel(ctx)
+	monitor, err := NewMonitor(life, x.url, slog.New(slog.DiscardHandler))
 	if err != nil {
-		x.t.Error(err)
+		t.Fatal(err)
 	}
-	return so
+	t.Cleanup(monitor.Close)
+	monitor.looker.elsewhere = x.a.Config().Database + "_aside"
+	x.exec(x.b, "VACUUM FULL pg_proc")
+	x.exec(x.a, "BEGIN; LOCK TABLE pg_class")
+	looked := make(chan error, 1)
+	look := func() {
+		_, err := monitor.Position(ctx)
+		looked <- err
+	}
+	go look()
+	select {
+	case err := <-looked:
+		t.Errorf("it gives up: %v", err)
+	case <-time.After(2 * lookMax):
+	}
+	x.exec(x.a, "COMMIT")
+	if err := <-looked; err != nil {
+		t.Error(err)
+	}
+	monitor.looker.until = time.Now().Add(time.Hour)
+	end()
+	go look()
+	if err := <-looked; err == nil {
+		t.Error("it has an answer")
+	}
+}
+
+// TestRebuilds: who rebuilds a catalog is told from who holds one, or rebuilds something else, or waits.
+func TestRebuilds(t *testing.T) {
+	x, ctx := newBench(t), context.Background()
+	rebuilds := func() (is bool) {
+		t.Helper()
+		is, err := x.monitor.Rebuilds(ctx, x.b.PgConn().PID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	x.exec(x.b, "BEGIN; LOCK TABLE pg_class")
+	if rebuilds() {
+		t.Error("who locks a catalog rebuilds it")
+	}
+	x.exec(x.b, "COMMIT")
+	for sql, want := range map[string]bool{ // order-free: each for itself
+		"VACUUM FULL link": false, "VACUUM FULL pg_depend": true, "REINDEX TABLE pg_depend": true,
+	} {
+		seen := false
+		for began := time.Now(); !seen && time.Since(began) < 2*time.Second; {
+			over := make(chan error, 1)
+			go func() {
+				_, err := x.b.Exec(ctx, sql)
+				over <- err
+			}()
+			for done := false; !done; {
+				seen = rebuilds() || seen
+				select {
+				case err := <-over:
+					if done = true; err != nil {
+						t.Fatal(err)
+					}
+				default:
+				}
+			}
+			if !want {
+				break
+			}
+		}
+		if seen != want {
+			t.Errorf("%s: a catalog is rebuilt: %t", sql, seen)
+		}
+	}
 }
 
 // TestCleanLater: the captured rows that are no longer in use wait for who has locked a catalog, not the chores.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,26 +15,16 @@ import (
 )
 
 // Monitor are two connections beside the executor's, for looking at backends and for chores. A chore may wait for a
-// lock on a catalog, behind a VACUUM FULL of it that nobody ends but who looks. So who looks has a connection of its
-// own, and its statements are prepared and name no relation. PostgreSQL may have to read them in its catalogs again
-// nonetheless: who gets no answer looks from another database, where nobody locks them.
+// lock on a catalog, behind a VACUUM FULL of it that nobody ends but who looks (see looker).
 type Monitor struct {
-	looking    line
-	chores     line
-	connString string
-	ctx        context.Context // of what goes on at looking
-	cancel     context.CancelFunc
-	late       atomic.Bool // what goes on at looking takes longer than lookMax
+	looker looker
+	chores line
 
 	chore     atomic.Pointer[time.Time] // when the chore began that is under way; nil: there is none
 	lateChore chan struct{}
 }
 
 const (
-	lookMax   = time.Second     // for an answer, until another database is asked
-	asideMax  = 5 * time.Second // for one from there
-	elsewhere = "template1"     // nobody works there
-
 	choreMax = 250 * time.Millisecond // after which a chore is late
 	cleanMax = "100ms"                // for which Clean waits for a lock on a catalog
 
@@ -48,71 +37,44 @@ type line struct {
 	conn *pgconn.PgConn
 }
 
-// The statements of who looks; $1 is a backend. Backends that block one, and those that block them in turn: who just
-// makes a table longer lets go of that lock by itself.
-const (
-	blockersStatement = "SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids($1))"
-	firstStatement    = blockersStatement + " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_lock_status() l " +
-		"WHERE l.pid = $1 AND NOT l.granted AND l.locktype = 'extend')"
-	chainStatement = "WITH RECURSIVE b(pid) AS (" + firstStatement + `
-UNION SELECT pg_catalog.unnest(pg_catalog.pg_blocking_pids(b.pid)) FROM b) SELECT pid FROM b WHERE pid <> $1`
-	rebuildsStatement = "SELECT WHERE pg_catalog.cardinality(pg_catalog.pg_blocking_pids($2)) = 0 AND " +
-		"EXISTS (SELECT FROM pg_catalog.pg_lock_status() WHERE pid = $1 AND NOT granted AND locktype = 'relation' " +
-		"AND relation < '16384')"
-	cancelStatement    = "SELECT pg_catalog.pg_cancel_backend($1)"
-	terminateStatement = "SELECT pg_catalog.pg_terminate_backend($1)"
-	positionStatement  = "SELECT " + capture.WALPosition
-	writesStatement    = "SELECT 1 FROM pg_catalog.pg_lock_status() WHERE pid = $1 AND locktype = 'transactionid' " +
-		"AND mode = 'ExclusiveLock' AND granted"
-)
-
-func NewMonitor(ctx context.Context, connString string) (*Monitor, error) {
-	m := &Monitor{connString: connString, lateChore: make(chan struct{}, 1)}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	for _, l := range []*line{&m.looking, &m.chores} {
-		var err error
-		if l.conn, err = Connect(ctx, connString, "tutti monitor", nil); err != nil {
-			m.Close()
-			return nil, err
-		}
+// NewMonitor opens the connections. When ctx is over, who looks gives up sooner.
+func NewMonitor(ctx context.Context, connString string, log *slog.Logger) (*Monitor, error) {
+	m := &Monitor{lateChore: make(chan struct{}, 1)}
+	err := m.looker.open(ctx, connString, log)
+	if err == nil {
+		m.chores.conn, err = Connect(ctx, connString, monitorName, nil)
 	}
-	for _, sql := range []string{blockersStatement, firstStatement, chainStatement, rebuildsStatement, cancelStatement,
-		terminateStatement, writesStatement, positionStatement} {
-		if _, err := m.looking.conn.Prepare(ctx, sql, sql, nil); err != nil {
-			m.Close()
-			return nil, fmt.Errorf("monitor: %w", err)
-		}
+	if err != nil {
+		m.Close()
+		return nil, err
 	}
 	return m, nil
 }
 
 // Connect opens a connection of Tutti's own with settings for its whole life.
 func Connect(ctx context.Context, connString, name string, settings map[string]string) (*pgconn.PgConn, error) {
-	return ConnectHearing(ctx, connString, name, settings, nil)
+	return connect(ctx, connString, name, settings, func(*pgconn.Config) {})
 }
 
 // ConnectHearing is connect with somebody who takes the notifications.
 func ConnectHearing(ctx context.Context, connString, name string, settings map[string]string,
 	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
-	return connect(ctx, connString, "", name, settings, hear)
+	return connect(ctx, connString, name, settings, func(c *pgconn.Config) { c.OnNotification = hear })
 }
 
-// connect is ConnectHearing to another database than that of the string, if it is given.
-func connect(ctx context.Context, connString, database, name string, settings map[string]string,
-	hear pgconn.NotificationHandler) (*pgconn.PgConn, error) {
+// connect is Connect with more to be said about the connection.
+func connect(ctx context.Context, connString, name string, settings map[string]string, more func(*pgconn.Config)) (
+	*pgconn.PgConn, error) {
 	c, err := pgconn.ParseConfig(connString)
 	if err != nil {
 		return nil, fmt.Errorf("link: %w", err)
 	}
-	if database != "" {
-		c.Database = database
-	}
 	c.RuntimeParams["application_name"] = name
 	c.RuntimeParams["search_path"] = "pg_catalog" // the database's owner may have put a schema of his in front of it
-	c.OnNotification = hear
 	for k, v := range settings {
 		c.RuntimeParams[k] = v
 	}
+	more(c)
 	conn, err := pgconn.ConnectConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("link: connect to the local PostgreSQL as %s: %w", name, err)
@@ -121,13 +83,9 @@ func connect(ctx context.Context, connString, database, name string, settings ma
 }
 
 func (m *Monitor) Close() {
-	m.cancel()
-	m.looking.mu.Lock() // nothing goes on there any more
-	defer m.looking.mu.Unlock()
-	for _, l := range []*line{&m.looking, &m.chores} {
-		if l.conn != nil {
-			_ = l.conn.Close(context.Background()) // the server notices either way
-		}
+	m.looker.close()
+	if m.chores.conn != nil {
+		_ = m.chores.conn.Close(context.Background()) // the server notices either way
 	}
 }
 
@@ -163,61 +121,6 @@ func (m *Monitor) Chore() (backend uint32, age time.Duration) {
 	return m.chores.conn.PID(), age
 }
 
-// look runs one of the statements of who looks, and returns its rows.
-func (m *Monitor) look(ctx context.Context, statement string, pid ...uint32) ([][][]byte, error) {
-	var backend [][]byte
-	for _, p := range pid {
-		backend = append(backend, []byte(strconv.FormatUint(uint64(p), 10)))
-	}
-	if m.late.Load() {
-		if r := m.aside(ctx, statement, backend); r.Err == nil {
-			return r.Rows, nil
-		}
-	}
-	answer := make(chan *pgconn.Result, 1)
-	go func() {
-		m.looking.mu.Lock()
-		defer m.looking.mu.Unlock()
-		answer <- m.looking.conn.ExecPrepared(m.ctx, statement, backend, nil, nil).Read()
-		m.late.Store(false)
-	}()
-	patience := time.NewTimer(lookMax)
-	defer patience.Stop()
-	for {
-		select {
-		case r := <-answer:
-			if r.Err != nil {
-				return nil, fmt.Errorf("monitor: %w", r.Err)
-			}
-			return r.Rows, nil
-		case <-patience.C:
-			m.late.Store(true)
-			if len(answer) > 0 { // it is not, and nobody else says so
-				m.late.Store(false)
-				continue
-			}
-			if r := m.aside(ctx, statement, backend); r.Err == nil {
-				return r.Rows, nil
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("monitor: %w", ctx.Err())
-		}
-	}
-}
-
-// aside is look from another database. What is asked about backends is the same there.
-func (m *Monitor) aside(ctx context.Context, statement string, backend [][]byte) *pgconn.Result {
-	ctx, cancel := context.WithTimeout(ctx, asideMax)
-	defer cancel()
-	conn, err := connect(ctx, m.connString, elsewhere, "tutti monitor", nil, nil)
-	if err != nil {
-		return &pgconn.Result{Err: err}
-	}
-	r := conn.ExecParams(ctx, statement, backend, nil, nil, nil).Read()
-	_ = conn.Close(context.Background()) // the server notices either way
-	return r
-}
-
 // Blockers lists the backends that hold locks the backend pid waits for, or stand before it
 // in the queue for one, and those that block them in turn.
 func (m *Monitor) Blockers(ctx context.Context, pid uint32) ([]uint32, error) {
@@ -231,11 +134,11 @@ func (m *Monitor) FirstBlockers(ctx context.Context, pid uint32) ([]uint32, erro
 
 func (m *Monitor) blockers(ctx context.Context, pid uint32, statement string) ([]uint32, error) {
 	// Mostly nobody does, and the executor is just slow: this is the cheap question.
-	rows, err := m.look(ctx, blockersStatement, pid)
+	rows, err := m.looker.look(ctx, blockersStatement, pid)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	if rows, err = m.look(ctx, statement, pid); err != nil {
+	if rows, err = m.looker.look(ctx, statement, pid); err != nil {
 		return nil, err
 	}
 	var pids []uint32
@@ -251,9 +154,9 @@ func (m *Monitor) blockers(ctx context.Context, pid uint32, statement string) ([
 	return pids, nil
 }
 
-// Rebuilds reports whether a backend waits for a lock on a catalog, and another one waits for nobody.
-func (m *Monitor) Rebuilds(ctx context.Context, waits, backend uint32) (bool, error) {
-	rows, err := m.look(ctx, rebuildsStatement, waits, backend)
+// Rebuilds reports whether a backend rebuilds a catalog, and waits for nobody.
+func (m *Monitor) Rebuilds(ctx context.Context, backend uint32) (bool, error) {
+	rows, err := m.looker.look(ctx, rebuildsStatement, backend)
 	return len(rows) > 0, err
 }
 
@@ -278,7 +181,7 @@ WHERE l.pid = %d AND (NOT l.granted OR c.relkind IN ('r', 'p', 'm') AND c.oid >=
 
 // Position is where the server's WAL is now.
 func (m *Monitor) Position(ctx context.Context) (uint64, error) {
-	rows, err := m.look(ctx, positionStatement)
+	rows, err := m.looker.look(ctx, positionStatement)
 	if err != nil {
 		return 0, err
 	}
@@ -290,14 +193,14 @@ func (m *Monitor) Position(ctx context.Context) (uint64, error) {
 }
 
 func (m *Monitor) Terminate(ctx context.Context, pid uint32) error {
-	_, err := m.look(ctx, terminateStatement, pid)
+	_, err := m.looker.look(ctx, terminateStatement, pid)
 	return err
 }
 
 // Cancel cancels what a backend executes; the signal is sent when it returns. Failing is no
 // harm: the watcher, or the client, tries again.
 func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
-	if _, err := m.look(context.Background(), cancelStatement, pid); err != nil {
+	if _, err := m.looker.look(context.Background(), cancelStatement, pid); err != nil {
 		log.Warn("a backend could not be cancelled", "pid", pid, "error", err)
 	}
 }
@@ -305,7 +208,7 @@ func (m *Monitor) Cancel(log *slog.Logger, pid uint32) {
 // Gone reports whether the backend pid has ended, or at least the transaction with which it wrote
 // something: then its locks are gone, and what it committed can be seen.
 func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
-	rows, err := m.look(ctx, writesStatement, pid)
+	rows, err := m.looker.look(ctx, writesStatement, pid)
 	return err == nil && len(rows) == 0, err
 }
 

@@ -51,7 +51,8 @@ type Again struct {
 }
 
 // Needed is how many others of so many members must answer one that has lost its log: so many that one of them was
-// among any that decided, even if few voted by then (two of three, see package quorum).
+// among any that decided on the main database's order, even if few voted by then (two of three, see package quorum).
+// Other databases are known to who leads that one, and answers (engine.Readmit).
 func Needed(members int) int { return max(members/2+1, members-2) }
 
 // BeginAgain says with what a member of so many that has lost its log may begin another, by the answers of others to

@@ -29,8 +29,9 @@
 //	    begin a log again in a term that a leader has begun since it asked, and of which an entry is decided: both
 //	    without it, as it was not there. The leader has been given what was decided until then. Who voted for that
 //	    leader takes no entry of an older term any more, so what was, or still could be, decided with the lost log
-//	    is in the leader's, and by that entry on a majority without the lost one. The term is far ahead of all in which the lost one may have voted. (Liskov and
-//	    Cowling, Viewstamped Replication Revisited, 4.3, in the terms of raft.)
+//	    is in the leader's, and by that entry on a majority without the lost one. The term is far ahead of
+//	    all in which the lost one may have voted. (Liskov and Cowling, Viewstamped Replication Revisited, 4.3, in
+//	    the terms of raft.)
 //
 //	O9  Who votes is part of the order: a change is an entry, and holds from where it is decided (two configurations
 //	    count while it is under way). Raft is told of it at once, whatever the owner has paused, and the owner before

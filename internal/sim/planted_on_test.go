@@ -62,7 +62,7 @@ const seedsMax = 10_000
 var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
 	"claims-beyond-changes": 2283, "configured-when-handed-out": 1592, "claims-of-old-configuration": 294,
-	"claims-of-learners": 114, "readmitted-undecided": 219, "begun-without-asking-all": 1567,
+	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 1567,
 	"own-locks-trusted": 2576, "open-does-not-sync": 1625, "collected-outlives-failure": 1482,
 	"queue-blocked-by-its-own": 971, "lease-too-long": 596, "additions-locked": 403, "old-claims": 367,
 	"group-not-split": 361, "own-blind-trusted": 345, "earlier-life-counts": 163, "expire-unchecked": 124,

@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 const (
@@ -50,10 +52,10 @@ func New(dir string, log *slog.Logger) *Files {
 
 // Room is an empty slice with room for n bytes, which are on disk if they are many and it has room. Nil gives memory.
 func (f *Files) Room(n int) []byte {
-	b := make([]byte, n)
 	if f == nil || n < Least {
-		return b[:0]
+		return make([]byte, 0, n)
 	}
+	b := untouched(n)
 	if err := f.spill(b); err != nil {
 		f.mu.Lock()
 		if !f.warned {
@@ -64,6 +66,13 @@ func (f *Files) Room(n int) []byte {
 		f.mu.Unlock()
 	}
 	return b[:0]
+}
+
+// untouched is an allocation of n bytes of which none was written: to zero them would bring them all into memory.
+func untouched(n int) []byte {
+	var b strings.Builder // whose memory the runtime does not zero
+	b.Grow(n)
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 // Bytes is how many bytes are in files now.

@@ -49,6 +49,9 @@ func TestRoomIsMemory(t *testing.T) {
 				b = append(b, bytes.Repeat([]byte{v}, n)...)
 				at := r.IntN(n - 1000)
 				kept[v] = b[at : at+1000]
+				if i%3 == 0 && bytes.Count(b[:n], []byte{v}) != n {
+					t.Errorf("what was written to room is not there")
+				}
 				plain := make([]byte, n)
 				if bytes.Count(plain, []byte{0}) != n {
 					t.Errorf("new memory is not zero")
@@ -156,4 +159,24 @@ func TestNoFiles(t *testing.T) {
 	if b := none.Room(2 * Least); cap(b) < 2*Least {
 		t.Errorf("room has %d bytes", cap(b))
 	}
+}
+
+// TestRoomIsNotTouched: room takes no memory while nothing is written to it, also where something else was before.
+func TestRoomIsNotTouched(t *testing.T) {
+	const size = 128 << 20
+	f := files(t)
+	used := make([]byte, size)
+	for i := range used {
+		used[i] = 1
+	}
+	used = nil
+	runtime.GC()
+	runtime.GC()
+	debug.FreeOSMemory()
+	before := resident(t)
+	b := f.Room(size)
+	if more := resident(t) - before; more > size/8 && f.Bytes() > 0 && !raced() {
+		t.Errorf("room for %d bytes takes %d before anything is written", size, more)
+	}
+	runtime.KeepAlive(b)
 }

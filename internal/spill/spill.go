@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
-	"unsafe"
 )
 
 const (
@@ -52,10 +50,10 @@ func New(dir string, log *slog.Logger) *Files {
 
 // Room is an empty slice with room for n bytes, which are on disk if they are many and it has room. Nil gives memory.
 func (f *Files) Room(n int) []byte {
+	b := make([]byte, n)
 	if f == nil || n < Least {
-		return make([]byte, 0, n)
+		return b[:0]
 	}
-	b := untouched(n)
 	if err := f.spill(b); err != nil {
 		f.mu.Lock()
 		if !f.warned {
@@ -66,13 +64,6 @@ func (f *Files) Room(n int) []byte {
 		f.mu.Unlock()
 	}
 	return b[:0]
-}
-
-// untouched is an allocation of n bytes of which none was written: to zero them would bring them all into memory.
-func untouched(n int) []byte {
-	var b strings.Builder // whose memory the runtime does not zero
-	b.Grow(n)
-	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 // Bytes is how many bytes are in files now.
@@ -134,7 +125,7 @@ func (f *Files) sweep() {
 			debug.FreeOSMemory() // a large transaction leaves garbage, which nobody would take away for long
 			return
 		case time.Since(looked) > collectEvery:
-			runtime.GC() // what has become free is known only by that
+			go runtime.GC() // what has become free is known only by that; it may take longer than a sweep may wait
 			looked = time.Now()
 		}
 	}

@@ -160,23 +160,3 @@ func TestNoFiles(t *testing.T) {
 		t.Errorf("room has %d bytes", cap(b))
 	}
 }
-
-// TestRoomIsNotTouched: room takes no memory while nothing is written to it, also where something else was before.
-func TestRoomIsNotTouched(t *testing.T) {
-	const size = 128 << 20
-	f := files(t)
-	used := make([]byte, size)
-	for i := range used {
-		used[i] = 1
-	}
-	used = nil
-	runtime.GC()
-	runtime.GC()
-	debug.FreeOSMemory()
-	before := resident(t)
-	b := f.Room(size)
-	if more := resident(t) - before; more > size/8 && f.Bytes() > 0 && !raced() {
-		t.Errorf("room for %d bytes takes %d before anything is written", size, more)
-	}
-	runtime.KeepAlive(b)
-}

@@ -64,7 +64,10 @@ type applied struct{ *life }
 
 func (l applied) Apply(ctx context.Context, last uint64, tasks []engine.Task) (executor.Found, error) {
 	done, err := replay.InPieces(ctx, l.db.applier, last, tasks)
-	if !done && err == nil {
+	switch {
+	case done && err == nil:
+		l.log.Info("applied a large transaction in pieces", "transaction", tasks[0].Item.ID)
+	case err == nil:
 		err = l.db.applier.Apply(ctx, last, tasks)
 	}
 	return executor.Found{Missed: l.db.applier.Missed, Void: l.db.applier.Void}, err

@@ -8,9 +8,6 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 )
 
-// pieceBytes are how many bytes of images a transaction has, at least, that is applied in pieces.
-const pieceBytes = 8 << 20
-
 // InPieces applies a large transaction that was not executed ahead of its turn, as that would have been: some thousands
 // of rows at a time, so that nothing is in memory for all of them. False: it is for Applier.Apply, whatever has failed.
 func InPieces(ctx context.Context, a *Applier, last uint64, tasks []engine.Task) (done bool, err error) {
@@ -21,7 +18,7 @@ func InPieces(ctx context.Context, a *Applier, last uint64, tasks []engine.Task)
 	for i := range tasks[0].Writeset.Rows {
 		size += len(tasks[0].Writeset.Rows[i].Image)
 	}
-	if size < pieceBytes {
+	if size <= 2*a.config.Limits.GroupBytes {
 		return false, nil
 	}
 	a.Begun.Store(max(last, a.Begun.Load()))
@@ -50,7 +47,7 @@ func pieces(ctx context.Context, a *Applier, last uint64, tasks []engine.Task) (
 	if err := a.Conn.ExecPrepared(ctx, ApplyBegin, nil, nil, nil).Read().Err; err != nil {
 		return 0, err
 	}
-	stream := apply.NewStream(a.Tables.Apply, pieceBytes)
+	stream := apply.NewStream(a.Tables.Apply, a.config.Limits.GroupBytes/4)
 	if err := operateAll(ctx, a, locks); err != nil {
 		return 0, err
 	}

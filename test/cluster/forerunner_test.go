@@ -31,6 +31,7 @@ func (c *Cluster) said(k int, what string) int {
 const (
 	saidAhead  = "executed a large transaction ahead of its turn"
 	saidInTurn = "a large transaction is left to its turn"
+	saidPieces = "applied a large transaction in pieces"
 	saidAnew   = "a large transaction is begun anew ahead of its turn"
 )
 
@@ -105,19 +106,21 @@ func TestForerunner(t *testing.T) {
 		time.Sleep(700 * time.Millisecond)
 		s.changed("ALTER TABLE heap DROP COLUMN IF EXISTS w")
 	})
-	ahead, inTurn := 0, 0
+	ahead, inTurn, pieces := 0, 0, 0
 	lasts(testSeconds(5), func() bool {
-		ahead, inTurn = 0, 0
+		ahead, inTurn, pieces = 0, 0, 0
 		for _, k := range c.All() {
 			ahead, inTurn = ahead+c.said(k, saidAhead), inTurn+c.said(k, saidInTurn)
+			pieces += c.said(k, saidPieces)
 		}
-		return ahead >= 5 && inTurn >= 5
+		return ahead >= 5 && inTurn >= 5 && pieces >= 2
 	})
 	close(stop)
 	wg.Wait()
-	t.Logf("%d large transactions were executed ahead of their turn, %d were left to it", ahead, inTurn)
-	if ahead < 5 || inTurn < 5 {
-		t.Errorf("both must have happened for this test to say something")
+	t.Logf("%d large transactions were executed ahead of their turn, %d were left to it, of which %d were applied in "+
+		"pieces", ahead, inTurn, pieces)
+	if ahead < 5 || inTurn < 5 || pieces < 2 {
+		t.Errorf("all must have happened for this test to say something")
 	}
 	c.Check()
 }

@@ -294,7 +294,8 @@ func (f *Streaming) rows(ctx context.Context, r *streamed) (rows int, err error)
 		}
 		if len(front.Bytes) > at {
 			at = len(front.Bytes)
-			silence.Reset(streamSilence)
+			// All of it is read once its end has come, before anybody is told: about a second for each 64 MiB.
+			silence.Reset(streamSilence + time.Duration(front.Total>>26)*time.Second)
 			n, err := f.executeFront(ctx, r, &try, front.Bytes)
 			if rows += n; err != nil {
 				return rows, err

@@ -133,7 +133,7 @@ func (v *voting) enough(w *world, order []int) int {
 		return len(order) // nobody can say who it will take
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(w.members[a].lacks(), w.members[b].lacks()),
+		return cmp.Or(cmp.Compare(v.behind(now, w.members[a]), v.behind(now, w.members[b])),
 			cmp.Compare(v.silent(now, a), v.silent(now, b)))
 	})
 	view := quorum.View{Changes: true}
@@ -142,7 +142,7 @@ func (v *voting) enough(w *world, order []int) int {
 		if v.silent(now, i) == 0 {
 			view.Voters = append(view.Voters, m.id)
 		}
-		if m.lacks() == 0 {
+		if v.behind(now, m) == 0 {
 			view.There = append(view.There, m.id)
 		}
 	}
@@ -153,6 +153,16 @@ func (v *voting) enough(w *world, order []int) int {
 		}
 	}
 	return 1
+}
+
+// behind is 1 for a member that lacks something, or does not know yet who votes: it goes by what it knows.
+func (v *voting) behind(now ordering.Configured, m *member) int {
+	if now.State != nil {
+		if knows := m.disk.conf(1<<64 - 1); knows == nil || !sameConfiguration(knows, now.State) {
+			return 1
+		}
+	}
+	return m.lacks()
 }
 
 // silent is 1 for a member that does not vote.

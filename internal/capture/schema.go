@@ -3,10 +3,12 @@ package capture
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // SchemaName is the schema everything of Tutti inside a database lives in.
-const SchemaName = "tutti"
+const SchemaName = writeset.OwnSchema
 
 // TriggerName is the name of the row trigger on every captured table. It sorts before every
 // name users are likely to choose, so that it fires first.

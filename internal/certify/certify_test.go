@@ -467,3 +467,32 @@ func BenchmarkCertify(b *testing.B) {
 		z.Certify(o, at(o-1, key(o, update), key(o*7, exclusive), key(o%100, shared)))
 	}
 }
+
+// TestLockBaseOfNames: the names by which a transaction's definitions were told are compared from the lock base on, its
+// tables are not.
+func TestLockBaseOfNames(t *testing.T) {
+	c := New(Options{})
+	commit(t, c, 1, at(0, key(1, writeset.Update), key(2, exclusive), key(3, shared)))
+	names := []writeset.Table{
+		{Schema: writeset.OwnSchema, Name: "definitions", Key: 1}, {Schema: writeset.OwnSchema, Name: "types", Key: 2},
+		{Schema: "s", Name: "t", Key: 3},
+	}
+	step := []writeset.Step{{Definition: []byte("{}")}}
+	for name, x := range map[string]struct {
+		lockBase uint64
+		keys     []writeset.Key
+		steps    []writeset.Step
+		commits  bool
+	}{
+		"a name seen":         {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, true},
+		"one that is held":    {1, []writeset.Key{{Hash: 2, Mode: exclusive, Table: 1}}, step, true},
+		"not seen":            {0, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, false},
+		"a table":             {1, []writeset.Key{{Hash: 3, Mode: exclusive, Table: 2}}, step, false},
+		"without definitions": {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, nil, false},
+	} {
+		w := &writeset.Writeset{Tables: names, Keys: x.keys, Steps: x.steps, Held: []uint32{1, 2}}
+		if v := c.Check(Transaction{ID: id(7), LockBase: x.lockBase, Writeset: w}); v.Commit() != x.commits {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -21,6 +21,7 @@ const (
 	WaitReadBack
 	WaitDryRun
 	WaitDefiner
+	WaitBlocks
 	WaitRowLocks
 	WaitBlind
 	WaitOrder
@@ -114,6 +115,10 @@ var Waits = [waits]Waiter{
 		Who:  "a definition, or a COMMIT with definitions",
 		For:  "other sessions of this member that define something, and what is ordered to be applied",
 		Then: "it goes on, and one of them may lose"},
+	WaitBlocks: {Name: "open_blocks", MostMs: 10_000,
+		Who:  "a definition to which all lose that are open, or a block that is about to write",
+		For:  "blocks of this member that write and go on, or such a definition to have run",
+		Then: "it goes on, and the blocks may lose"},
 	WaitRowLocks: {Name: "row_locks", MostMs: 1000,
 		Who:  "a statement that locks rows, or tables",
 		For:  "commits of this member that add to rows of them",

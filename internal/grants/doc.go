@@ -31,6 +31,14 @@
 //	TU2  With its turn, a transaction waits until all is applied that is ordered, for a while.
 //	TU3  Who waits stops as in H5, and goes on without its turn after flow.WaitDefiner, or if it waits in a circle:
 //	     PostgreSQL has the one whose turn it is wait for a lock of somebody who waits for that turn.
+//	TU4  A transaction has intent.Stays from its first write until it ends. A definition to which all lose that are
+//	     open has intent.Bars until it has run here, so that they end first. One waits for the other for
+//	     flow.WaitBlocks at most, and nobody waits for a transaction whose client has been silent for two seconds, or
+//	     in which nothing has happened for five, unless it waits for its turn or has it.
+//
+// The last wait is bounded so because circles may go through it that nobody sees: through locks in PostgreSQL of
+// sessions without intents, and through schema locks, with another member's definitions that wait for transactions
+// there. In a circle nothing happens.
 //
 // No member's decisions depend on any of it: who goes on without may lose, which certification decides.
 package grants

@@ -108,11 +108,14 @@ type client struct {
 	pid    uint32
 	wishes atomic.Bool
 	why    atomic.Pointer[wire.SQLError]
+	moves  atomic.Uint64
+	silent atomic.Bool
 }
 
 func (c *client) Interrupted() *wire.SQLError { return c.why.Load() }
 func (c *client) Wishes() bool                { return c.wishes.Load() }
 func (c *client) PID() uint32                 { return c.pid }
+func (c *client) Moves() (uint64, bool)       { return c.moves.Load(), c.silent.Load() }
 
 // session makes one at a member.
 func (m *member) session(pid uint32) (*Session, *client) {

@@ -22,6 +22,9 @@ type Client interface {
 	Wishes() bool
 	// PID is the session's backend.
 	PID() uint32
+	// Moves counts what the session does: it stays the same while a statement runs, or the client is silent. Silent is
+	// the latter.
+	Moves() (n uint64, silent bool)
 }
 
 // Session is one session's part in locks and turns. Its goroutine alone calls it.
@@ -33,6 +36,8 @@ type Session struct {
 	wrote *writeset.Writeset // for which its last transaction was blocked; nil if it was not
 	first bool               // it comes before the next lock
 	turn  intent.Owner       // of its transaction; zero: it has none
+	bars  bool               // its transaction has, or wants, intent.Bars
+	ended uint64             // where the last one was ordered; zero: it was not
 }
 
 // Session makes one of a client; what it has begun ends with End and EndTurn.
@@ -130,7 +135,10 @@ func (s *Session) BeginsAgain(lost bool) {
 
 // End says that the session's transaction has ended: its lock is over, if it has one. Ordinal is its place in the
 // order, if it has committed, else zero.
-func (s *Session) End(ordinal uint64) { s.giveBack(true, ordinal) }
+func (s *Session) End(ordinal uint64) {
+	s.ended = ordinal
+	s.giveBack(true, ordinal)
+}
 
 // GiveBack ends the lock that the session's transaction has, if it has one.
 func (s *Session) GiveBack() { s.giveBack(false, 0) }

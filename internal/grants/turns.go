@@ -15,11 +15,33 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// definitions is the resource that all definitions of a database share.
-const definitions intent.Resource = 1
+// definitions is the resource that all definitions of a database share, open that of its transactions that write.
+const (
+	definitions intent.Resource = 1 + iota
+	open
+)
 
-// turnMax is after which a session goes on without its turn.
-var turnMax = metrics.Most(flow.WaitDefiner)
+// wait is as what an intent is waited for, for how long at most, what it is about, and the modes of that.
+type wait struct {
+	what     flow.Wait
+	most     time.Duration
+	resource intent.Resource
+	modes    []intent.Mode
+}
+
+var (
+	turns = wait{flow.WaitDefiner, metrics.Most(flow.WaitDefiner), definitions,
+		[]intent.Mode{intent.Ordered, intent.Own}}
+	blocks = wait{flow.WaitBlocks, metrics.Most(flow.WaitBlocks), open,
+		[]intent.Mode{intent.Stays, intent.Bars}}
+	waitOf = map[intent.Mode]*wait{
+		intent.Ordered: &turns, intent.Own: &turns, intent.Stays: &blocks, intent.Bars: &blocks,
+	}
+)
+
+// stillMax is for how long nothing may happen in an open transaction for which a definition waits, silentMax for how
+// long its client may say nothing.
+var stillMax, silentMax = 5 * time.Second, 2 * time.Second
 
 const (
 	// SeenMax is how long a transaction waits, in its turn, for what is ordered to be applied here. SeenAgain is the
@@ -41,12 +63,20 @@ type Turns struct {
 	last    intent.Owner
 	clients map[intent.Owner]Client
 	waiting map[intent.Owner]chan intent.Outcome
-	looked  time.Duration // for circles
+	still   map[intent.Owner]still
+	looked  time.Duration // for circles, and who is still
+	barred  uint64        // where the last definition to which all lose was ordered, at most
+}
+
+// still is how often an owner had moved when it was looked at, and since when that has not changed.
+type still struct {
+	moves uint64
+	since time.Duration
 }
 
 func newTurns(o Options) *Turns {
 	return &Turns{o: o, began: o.Clock.Now(), clients: map[intent.Owner]Client{},
-		waiting: map[intent.Owner]chan intent.Outcome{}}
+		waiting: map[intent.Owner]chan intent.Outcome{}, still: map[intent.Owner]still{}}
 }
 
 // now is the manager's time.
@@ -59,13 +89,14 @@ func (t *Turns) ask(o intent.Owner, c Client, mode intent.Mode) (intent.Owner, <
 	if o == 0 {
 		t.last++
 		o = t.last
-		t.clients[o] = c
 	}
+	t.clients[o] = c
 	outcome := make(chan intent.Outcome, 1)
 	t.waiting[o] = outcome
 	now := t.now()
 	t.manager.Tick(uint64(now.Milliseconds()))
-	t.manager.Request(o, definitions, mode, uint64((now + turnMax).Milliseconds()))
+	w := waitOf[mode]
+	t.manager.Request(o, w.resource, mode, uint64((now + w.most).Milliseconds()))
 	t.tell()
 	return o, outcome
 }
@@ -95,11 +126,28 @@ func (t *Turns) release(o intent.Owner) {
 	}
 	delete(t.waiting, o)
 	delete(t.clients, o)
+	delete(t.still, o)
 	t.manager.Release(o)
 	t.tell()
 }
 
-// due gives those that have an intent and those that wait, if it is time to look for circles.
+// released is release of one that was ordered at an ordinal as one to which all lose, and is perhaps not yet called
+// applied; zero: it was not.
+func (t *Turns) released(o intent.Owner, ordinal uint64) {
+	t.mu.Lock()
+	t.barred = max(t.barred, ordinal)
+	t.mu.Unlock()
+	t.release(o)
+}
+
+// barrier is up to where the last definition to which all lose was ordered.
+func (t *Turns) barrier() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.barred
+}
+
+// due gives those whose turn it is and those that wait, if it is time to look for circles.
 func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,14 +155,40 @@ func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 		return nil, nil
 	}
 	t.looked = t.now()
+	t.leaveStill()
 	holders, waiters = map[intent.Owner]Client{}, map[intent.Owner]Client{}
-	for _, o := range t.manager.Holders() {
+	for _, o := range t.manager.Holders(turns.modes...) {
 		holders[o] = t.clients[o]
 	}
-	for _, o := range t.manager.Waiters() {
+	for _, o := range t.manager.Waiters(slices.Concat(turns.modes, blocks.modes)...) {
 		waiters[o] = t.clients[o]
 	}
 	return holders, waiters
+}
+
+// leaveStill has no definition wait for open transactions in which nothing has happened for too long, be it that their
+// client is silent, or that they wait for something. Those in their turn, or that wait for it, go on by themselves.
+// Called with mu held.
+func (t *Turns) leaveStill() {
+	if len(t.manager.Waiters(intent.Bars)) == 0 {
+		return
+	}
+	turn := slices.Concat(t.manager.Holders(intent.Own), t.manager.Waiters(intent.Own))
+	for _, o := range t.manager.Holders(intent.Stays) {
+		was, most := t.still[o], stillMax
+		moves, silent := t.clients[o].Moves()
+		if silent {
+			most = silentMax
+		}
+		switch now := t.now(); {
+		case was.since == 0 || was.moves != moves || slices.Contains(turn, o):
+			t.still[o] = still{moves, now}
+		case now-was.since > most:
+			t.o.Log.Info("a definition does not wait for a session any longer", "pid", t.clients[o].PID())
+			t.manager.Drop(o, open)
+		}
+	}
+	t.tell()
 }
 
 // blocked tells for whom the backend of an owner waits in PostgreSQL.
@@ -153,13 +227,13 @@ func (t *Turns) lookForCircles() {
 func (t *Turns) take(
 	c Client, o intent.Owner, mode intent.Mode, limits session.Limits,
 ) (intent.Owner, *wire.SQLError) {
-	defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
+	defer t.o.Metrics.Waits.Begin(waitOf[mode].what).End()
 	o, outcome := t.ask(o, c, mode)
 	failure := t.until(c, limits, func() bool {
 		select {
 		case how := <-outcome:
 			if how != intent.Granted {
-				t.warn(c, how)
+				t.without(c, mode, how)
 			}
 			return true
 		default:
@@ -171,16 +245,18 @@ func (t *Turns) take(
 	return o, failure
 }
 
-// warn tells an operator who has the intent without which a session goes on.
-func (t *Turns) warn(c Client, how intent.Outcome) {
+// without tells an operator who has the intent without which a session goes on. Nobody waits again for transactions
+// for which a definition has waited in vain: they lose to this one, most likely.
+func (t *Turns) without(c Client, mode intent.Mode, how intent.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var pids []uint32
-	for _, o := range t.manager.Holders() {
-		if of := t.clients[o]; of != nil {
-			pids = append(pids, of.PID())
+	for _, o := range t.manager.Holders(waitOf[mode].modes...) {
+		if pids = append(pids, t.clients[o].PID()); mode == intent.Bars && how == intent.Late {
+			t.manager.Drop(o, open)
 		}
 	}
+	t.tell()
 	t.o.Log.Warn("a session goes on without its turn to define something", "pid", c.PID(), "why", how.String(),
 		"held_by", pids)
 }
@@ -205,8 +281,16 @@ func (t *Turns) until(c Client, limits session.Limits, so func() bool) *wire.SQL
 // that was looked up in vain again (session.Definition.InVain) waits then until it would be alone, and this member has
 // applied all that is ordered, before it is looked up once more.
 func (t *Turns) Define(s *Session, d session.Definition, define func() session.Result) session.Result {
-	own, failure := t.take(s.client, 0, intent.Ordered, d.Limits)
-	defer t.release(own)
+	bars := d.Extent != nil && d.Extent.Barrier
+	own, failure := intent.Owner(0), (*wire.SQLError)(nil)
+	if bars {
+		own, failure = t.take(s.client, 0, intent.Bars, d.Limits)
+	}
+	if failure == nil {
+		own, failure = t.take(s.client, own, intent.Ordered, d.Limits)
+	}
+	ordered := uint64(0)
+	defer func() { t.released(own, ordered) }()
 	if failure != nil {
 		return session.Result{Err: failure}
 	}
@@ -214,6 +298,9 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 		t.release(own)
 	}
 	r := define()
+	if bars && r.Err == nil {
+		ordered = t.o.Ordered()
+	}
 	if d.InVain && r.Err != nil && r.Err.Code == wire.CodeTuttiOutdated && s.turns == t {
 		t.release(own)
 		failure := s.settled(d.Limits, SeenMax)
@@ -244,6 +331,12 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 // at most for what is to be applied. A failure says that it has lost meanwhile, or was cancelled, or that its time is
 // over.
 func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
+	if sub.Writeset != nil && sub.Writeset.Barrier {
+		s.bars = true
+		if s.turn, failure = s.turns.take(s.client, s.turn, intent.Bars, sub.Limits); failure != nil {
+			return failure
+		}
+	}
 	if failure = s.settled(sub.Limits, most); failure != nil {
 		return failure
 	}
@@ -256,10 +349,30 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 	return nil
 }
 
+// Stays says that the session's transaction, which has seen what was applied up to base, writes from here on.
+// Definitions of this member to which it would lose wait until EndTurn, and it waits for such a one that is under way
+// or waits already, as TU4 says. It is outdated if one has run since base: it will lose unless it has written nothing
+// yet. A failure is Alone's.
+func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, failure *wire.SQLError) {
+	t := s.turns
+	s.turn, failure = t.take(s.client, s.turn, intent.Stays, limits)
+	barred, began := t.barrier(), t.o.Clock.Now()
+	if failure != nil || base >= barred {
+		return false, failure
+	}
+	return true, t.until(s.client, limits, func() bool {
+		return t.o.Complete() >= barred || t.o.Clock.Now()-began > blocks.most
+	})
+}
+
 // EndTurn ends the turn of the session's transaction, if it has one.
 func (s *Session) EndTurn() {
 	if s.turn != 0 {
-		s.turns.release(s.turn)
-		s.turn = 0
+		ordinal := uint64(0)
+		if s.bars {
+			ordinal = s.ended
+		}
+		s.turns.released(s.turn, ordinal)
+		s.turn, s.bars = 0, false
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // TestTurns (TU1): transactions that define something are alone until they end, definitions at their place in the order
@@ -185,5 +186,190 @@ func TestDefinedInVain(t *testing.T) {
 	}
 	if s.turn != 0 || len(m.turns.clients) != 0 {
 		t.Error("it keeps its turn")
+	}
+}
+
+// TestStays (TU4): a definition to which all lose waits for open transactions that cannot be done again, be it one that
+// runs at its place in the order; who comes to that point meanwhile waits for it, and is outdated behind it, unless it
+// has seen it.
+func TestStays(t *testing.T) {
+	bars := &writeset.Writeset{Barrier: true}
+	for name, barrier := range map[string]func(m *member, s *Session){
+		"a transaction": func(m *member, s *Session) {
+			if e := s.Alone(&session.Submission{Writeset: bars}, SeenMax); e != nil {
+				t.Error(e)
+			}
+			s.End(6)
+			s.EndTurn()
+		},
+		"a definition": func(m *member, s *Session) {
+			m.turns.Define(s, session.Definition{Extent: bars}, func() session.Result { return session.Result{} })
+		},
+	} {
+		m := cluster(t, 1)[1]
+		m.applied.Store(5)
+		first, _ := m.session(10)
+		second, _ := m.session(11)
+		definer, _ := m.session(12)
+		third, _ := m.session(13)
+		stays := func(s *Session, base uint64, want bool) {
+			if outdated, e := s.Stays(base, nil); e != nil || outdated != want {
+				t.Errorf("%s: what has seen %d is outdated: %v, %v", name, base, outdated, e)
+			}
+		}
+		stays(first, 3, false)
+		stays(second, 3, false)
+		if e := first.Alone(&session.Submission{Writeset: &writeset.Writeset{}}, SeenMax); e != nil {
+			t.Fatal(e)
+		}
+		over := begin(func() { barrier(m, definer) })
+		waits(t, over, name)
+		late := begin(func() { stays(third, 4, true) })
+		waits(t, late, "who comes behind "+name)
+		first.EndTurn()
+		waits(t, over, name)
+		m.ordered.Store(6)
+		second.EndTurn()
+		waits(t, late, "who comes behind "+name+" that is not called applied")
+		m.applied.Store(6)
+		ends(t, over, name)
+		ends(t, late, "who comes behind "+name)
+		stays(second, 6, false)
+	}
+}
+
+// quick has blocks and definitions wait for each other for a moment only.
+func quick(t *testing.T) {
+	most, stillFor, silentFor := blocks.most, stillMax, silentMax
+	blocks.most, stillMax, silentMax = 1200*time.Millisecond, 600*time.Millisecond, 300*time.Millisecond
+	t.Cleanup(func() { blocks.most, stillMax, silentMax = most, stillFor, silentFor })
+}
+
+// TestStaysTooLong (TU4): a definition waits for a transaction in which nothing happens for a while, and for
+// flow.WaitBlocks for one in which something does. So does who comes behind it. The next one does not wait for that
+// transaction, but for others.
+func TestStaysTooLong(t *testing.T) {
+	quick(t)
+	for name, most := range map[string]time.Duration{"silent": silentMax, "still": stillMax, "busy": blocks.most} {
+		m := cluster(t, 1)[1]
+		stays := func(pid uint32) (*Session, *client) {
+			s, c := m.session(pid)
+			if _, e := s.Stays(0, nil); e != nil {
+				t.Error(e)
+			}
+			return s, c
+		}
+		bars := func(pid uint32) *Session {
+			s, _ := m.session(pid)
+			if e := s.Alone(&session.Submission{Writeset: &writeset.Writeset{Barrier: true}}, SeenMax); e != nil {
+				t.Error(e)
+			}
+			return s
+		}
+		_, client := stays(10)
+		client.silent.Store(name == "silent")
+		began := time.Now()
+		late := begin(func() { bars(11).EndTurn() })
+		waits(t, late, name+": a definition")
+		behind := begin(func() {
+			s, _ := stays(12)
+			s.EndTurn()
+		})
+		waits(t, behind, name+": who comes behind it")
+		for over := false; !over; {
+			select {
+			case <-late:
+				over = true
+			case <-time.After(10 * time.Millisecond):
+				if name == "busy" {
+					client.moves.Add(1)
+				}
+			}
+		}
+		if took := time.Since(began); took < most || took > most+silentMax {
+			t.Errorf("%s: a definition waited for %s", name, took)
+		}
+		ends(t, behind, name+": who comes behind it")
+		began = time.Now()
+		bars(13).EndTurn()
+		last, _ := stays(14)
+		again := begin(func() { bars(15).EndTurn() })
+		waits(t, again, name+": a definition, for another one,")
+		last.EndTurn()
+		ends(t, again, name+": a definition, for another one,")
+		if took := time.Since(began); took > silentMax {
+			t.Errorf("%s: definitions waited again for one for which one had waited, %s", name, took)
+		}
+	}
+}
+
+// TestStaysInItsTurn (TU4): a definition waits for longer for a transaction that waits for its turn, or has it.
+func TestStaysInItsTurn(t *testing.T) {
+	quick(t)
+	m := cluster(t, 1)[1]
+	alone := func(s *Session, barrier bool) {
+		if e := s.Alone(&session.Submission{Writeset: &writeset.Writeset{Barrier: barrier}}, SeenMax); e != nil {
+			t.Error(e)
+		}
+	}
+	first, _ := m.session(10)
+	second, _ := m.session(11)
+	definer, _ := m.session(12)
+	if _, e := second.Stays(0, nil); e != nil {
+		t.Fatal(e)
+	}
+	blocks.most = 4 * stillMax
+	alone(first, false)
+	turn := begin(func() { alone(second, false) })
+	waits(t, turn, "a transaction")
+	over := begin(func() { alone(definer, true) })
+	time.Sleep(4 * stillMax / 3)
+	waits(t, over, "a definition")
+	first.EndTurn()
+	ends(t, turn, "a transaction")
+	time.Sleep(stillMax / 3)
+	waits(t, over, "a definition")
+	second.EndTurn()
+	ends(t, over, "a definition")
+}
+
+// TestCircleOfMembers (TU4): definitions of two members that wait for blocks there, which are kept out of the order
+// each by the other one's schema lock, do not wait for long.
+func TestCircleOfMembers(t *testing.T) {
+	quick(t)
+	all := cluster(t, 2)
+	var definers, writers [3]*Session
+	for i := 1; i <= 2; i++ {
+		definers[i], _ = all[uint32(i)].session(10)
+		writers[i], _ = all[uint32(i)].session(20)
+		if e := definers[i].Hold(wrote(uint64(i)), nil); e != nil {
+			t.Fatal(e)
+		}
+	}
+	var passes [3]<-chan struct{}
+	for i := 1; i <= 2; i++ {
+		if _, e := writers[i].Stays(0, nil); e != nil {
+			t.Fatal(e)
+		}
+		passes[i] = begin(func() {
+			if e := writers[i].Pass(wrote(uint64(3-i)), nil); e != nil {
+				t.Error(e)
+			}
+			writers[i].EndTurn()
+		})
+		waits(t, passes[i], "a writer")
+	}
+	for i := 1; i <= 2; i++ {
+		go func() {
+			bars := &session.Submission{Writeset: &writeset.Writeset{Barrier: true}}
+			if e := definers[i].Alone(bars, SeenMax); e != nil {
+				t.Error(e)
+			}
+			definers[i].End(0)
+			definers[i].EndTurn()
+		}()
+	}
+	for i := 1; i <= 2; i++ {
+		ends(t, passes[i], "a writer")
 	}
 }

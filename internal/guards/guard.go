@@ -124,6 +124,13 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	return nil
 }
 
+// Moves counts the phases; silent reports whether the session waits for its client in this one.
+func (g *Guard) Moves() (n uint64, silent bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.entered, g.phase == session.PhaseWaiting || g.phase == session.PhaseIdle
+}
+
 // Lost is why the transaction has lost; nil if it has not.
 func (g *Guard) Lost() *wire.SQLError {
 	g.mu.Lock()

@@ -9,16 +9,18 @@
 //
 // An owner is a session. A resource is a name for what the intents are about. Time is a tick.
 //
-//	                Ordered   Own
-//	Ordered           yes      no      yes: two sessions may have them at the same time
-//	Own               no       no
+//	                Ordered   Own               Stays   Bars
+//	Ordered           yes      no      Stays     yes     no      yes: two sessions may have them at the same time
+//	Own               no       no      Bars      no      no
+//
+// Ordered and Own are asked for of one resource, Stays and Bars of another.
 //
 // Invariants:
 //
 //	I1  Two owners never have intents of one resource that conflict.
-//	I2  An owner waits only while somebody conflicts with it who has the resource, or who asked for it
-//	    earlier and waits too. So a request that conflicts with nobody is granted at once, and requests
-//	    that conflict are granted in the order in which they came.
+//	I2  An owner waits only while somebody conflicts with it who has the resource, or, unless it has an
+//	    intent of it already, who asked for it earlier and waits too. So a request that conflicts with
+//	    nobody is granted at once, and requests that conflict are granted in the order in which they came.
 //	I3  Every wait ends: the intent is granted, or given up at its deadline, or given up because of I4, or
 //	    withdrawn by Release.
 //	I4  Owners do not wait for each other in a circle. The edges of a circle are waits for intents, and

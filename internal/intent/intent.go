@@ -19,12 +19,19 @@ const (
 	Ordered Mode = iota
 	// Own is a transaction with definitions of its own, from the moment it is collected until it has committed.
 	Own
+	// Stays is a transaction that writes, until it ends.
+	Stays
+	// Bars is a definition to which all lose that are open and have not seen it, until it has run.
+	Bars
 )
 
-func (m Mode) String() string { return [...]string{"ordered", "own"}[m] }
+func (m Mode) String() string { return [...]string{"ordered", "own", "stays", "bars"}[m] }
 
 // conflicts is the matrix in doc.go.
-func (m Mode) conflicts(o Mode) bool { return m == Own || o == Own }
+func (m Mode) conflicts(o Mode) bool { return m.alone() || o.alone() }
+
+// alone reports whether nobody else may have an intent of the same resource.
+func (m Mode) alone() bool { return m == Own || m == Bars }
 
 // Outcome is how a request ends.
 type Outcome uint8
@@ -118,15 +125,23 @@ func (m *Manager) Ready() []Event {
 	return out
 }
 
-// Holders are the owners of intents, in the order of their coming.
-func (m *Manager) Holders() []Owner { return m.owners(true) }
+// Drop ends what an owner has of a resource.
+func (m *Manager) Drop(o Owner, r Resource) {
+	m.requests = slices.DeleteFunc(m.requests, func(q *request) bool {
+		return q.owner == o && q.resource == r && q.granted
+	})
+	m.settle()
+}
 
-// Waiters are the owners that wait, in the order of their coming.
-func (m *Manager) Waiters() []Owner { return m.owners(false) }
+// Holders are the owners of intents of some modes, in the order of their coming.
+func (m *Manager) Holders(of ...Mode) []Owner { return m.owners(true, of) }
 
-func (m *Manager) owners(granted bool) (out []Owner) {
+// Waiters are the owners that wait for some modes, in the order of their coming.
+func (m *Manager) Waiters(of ...Mode) []Owner { return m.owners(false, of) }
+
+func (m *Manager) owners(granted bool, of []Mode) (out []Owner) {
 	for _, q := range m.requests {
-		if q.granted == granted {
+		if q.granted == granted && slices.Contains(of, q.mode) {
 			out = append(out, q.owner)
 		}
 	}
@@ -164,8 +179,9 @@ func (m *Manager) grant() {
 // before are those for whom the request at i waits: who has what conflicts with it, or asked for that earlier.
 func (m *Manager) before(i int) (out []Owner) {
 	q := m.requests[i]
+	more := m.has(q.owner, q.resource, 0)
 	for j, o := range m.requests {
-		if o.owner != q.owner && o.resource == q.resource && o.mode.conflicts(q.mode) && (o.granted || j < i) {
+		if o.owner != q.owner && o.resource == q.resource && o.mode.conflicts(q.mode) && (o.granted || j < i && !more) {
 			out = append(out, o.owner)
 		}
 	}

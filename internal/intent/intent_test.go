@@ -34,7 +34,8 @@ func (w *world) step() {
 	o := Owner(1 + w.random.IntN(5))
 	switch k := w.random.IntN(10); {
 	case k < 5 && !w.waits(o):
-		a := asked{owner: o, resource: Resource(w.random.IntN(2)), mode: Mode(w.random.IntN(2))}
+		r := w.random.IntN(2)
+		a := asked{owner: o, resource: Resource(r), mode: Mode(2*r + w.random.IntN(2))}
 		a.deadline = w.now + uint64(w.random.IntN(8))
 		w.trace = append(w.trace, fmt.Sprintf("request %+v", a))
 		w.asked = append(w.asked, a)
@@ -44,6 +45,10 @@ func (w *world) step() {
 		w.asked = slices.DeleteFunc(w.asked, func(a asked) bool { return a.owner == o })
 		delete(w.edges, o)
 		w.m.Release(o)
+	case k == 7 && w.random.IntN(2) == 0:
+		w.trace = append(w.trace, fmt.Sprintf("drop %d", o))
+		w.asked = slices.DeleteFunc(w.asked, func(a asked) bool { return a.owner == o && a.granted && a.resource == 1 })
+		w.m.Drop(o, 1)
 	case k < 8:
 		by := []Owner{Owner(1 + w.random.IntN(5))}
 		if by[0] == o || w.waits(o) || w.random.IntN(3) == 0 { // it waits in one place
@@ -76,13 +81,19 @@ func (w *world) take(e Event) {
 	w.trace = append(w.trace, "  nobody asked for that")
 }
 
+// exclusive are the modes that nobody has beside another.
+var exclusive = map[Mode]bool{Own: true, Bars: true}
+
 // behind are those in whose way somebody is, and who that is (I2).
 func (w *world) behind() map[Owner][]Owner {
 	out := map[Owner][]Owner{}
 	for i, a := range w.asked {
 		for j, b := range w.asked {
-			conflict := a.resource == b.resource && a.owner != b.owner && (a.mode == Own || b.mode == Own)
-			if !a.granted && conflict && (b.granted || j < i) {
+			conflict := a.resource == b.resource && a.owner != b.owner && (exclusive[a.mode] || exclusive[b.mode])
+			more := slices.ContainsFunc(w.asked, func(c asked) bool {
+				return c.owner == a.owner && c.resource == a.resource && c.granted
+			})
+			if !a.granted && conflict && (b.granted || j < i && !more) {
 				out[a.owner] = append(out[a.owner], b.owner)
 			}
 		}
@@ -102,7 +113,7 @@ func (w *world) wrong() string {
 	for _, a := range w.asked {
 		for _, b := range w.asked {
 			both := a.granted && b.granted && a.owner != b.owner && a.resource == b.resource
-			if both && (a.mode == Own || b.mode == Own) {
+			if both && (exclusive[a.mode] || exclusive[b.mode]) {
 				return fmt.Sprintf("I1: %+v and %+v", a, b)
 			}
 		}

@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 				d.ScanArgs(t, "mode", &mode)
 				d.MaybeScanArgs(t, "of", &resource)
 				d.MaybeScanArgs(t, "until", &deadline)
-				modes := map[string]Mode{"ordered": Ordered, "own": Own}
+				modes := map[string]Mode{"ordered": Ordered, "own": Own, "stays": Stays, "bars": Bars}
 				m.Request(Owner(owner), Resource(resource), modes[mode], uint64(deadline))
 			case "release":
 				d.ScanArgs(t, "owner", &owner)
@@ -35,6 +35,10 @@ func TestTranscripts(t *testing.T) {
 				} else {
 					m.Blocked(Owner(owner), Owner(by))
 				}
+			case "drop":
+				d.ScanArgs(t, "owner", &owner)
+				d.ScanArgs(t, "of", &resource)
+				m.Drop(Owner(owner), Resource(resource))
 			case "tick":
 				d.ScanArgs(t, "at", &deadline)
 				m.Tick(uint64(deadline))
@@ -52,6 +56,7 @@ func said(m *Manager) string {
 	for _, e := range m.Ready() {
 		fmt.Fprintf(&out, "%d: %s\n", e.Owner, e.Outcome)
 	}
-	fmt.Fprintf(&out, "have %d, wait %d\n", m.Holders(), m.Waiters())
+	all := []Mode{Ordered, Own, Stays, Bars}
+	fmt.Fprintf(&out, "have %d, wait %d\n", m.Holders(all...), m.Waiters(all...))
 	return out.String()
 }

@@ -24,6 +24,7 @@ type blocks struct {
 	plain    *plain
 	relaying *relaying
 	retry    *retrying
+	staying  *staying
 	buffer   *buffer
 	later    *later
 	levels   *levels
@@ -142,6 +143,11 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 		failedToo, err := w.prepareOutside(*r, rep)
 		w.retry.note(r, rep)
 		return true, failedToo, err
+	}
+	if w.staying.from(r) {
+		if ok, err := w.staying.before(); !ok || err != nil {
+			return true, true, err
+		}
 	}
 	if err := w.tx.ensureOpen(!r.does.settings); err != nil {
 		return true, true, err

@@ -23,6 +23,7 @@ type controls struct {
 	listener    *listener
 	named       *named
 	retry       *retrying
+	staying     *staying
 	later       *later
 	blocks      *blocks
 	buffer      *buffer
@@ -36,6 +37,9 @@ func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
 		return true, err
 	}
 	if over, err := c.over(st); over || err != nil {
+		return true, err
+	}
+	if ok, err := c.stays(st); !ok || err != nil {
 		return true, err
 	}
 	if st.Deallocates != "" {
@@ -70,11 +74,23 @@ func (c *controls) settle(st semantics.Statement) error {
 		return c.retry.revive()
 	}
 	c.sight.lose()
-	if err := c.blocks.caughtUp(); err != nil {
-		return err
+	return c.blocks.caughtUp()
+}
+
+// stays comes before a statement with which its block cannot be done again. False: the block is lost.
+func (c *controls) stays(st semantics.Statement) (ok bool, err error) {
+	switch st.Kind {
+	case semantics.Begin, semantics.Commit, semantics.Rollback:
+		return true, nil
+	case semantics.Definition:
+		if c.staying.from(&request{does: doing{defines: true}}) {
+			if ok, err := c.staying.before(); !ok || err != nil {
+				return false, err
+			}
+		}
 	}
 	c.retry.off = c.retry.off || !c.txn.Idle()
-	return nil
+	return true, nil
 }
 
 // over reports whether there is no transaction any more for a statement. Then the client has been told so.

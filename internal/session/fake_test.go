@@ -64,6 +64,10 @@ type fakeHost struct {
 	lateMost   []int64  // how long tables were waited for; if it is not nil, in vain
 	schemas    []string // in which they were searched
 	givenBack  int      // holds
+	stays      int      // so often a transaction could not be done again from there on
+	staysAt    uint64   // the base of the first
+	staysNot   *wire.SQLError
+	barred     uint64
 	watches    int
 
 	conversation string // with a procedure's transaction
@@ -171,6 +175,15 @@ func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int
 	}
 	h.lateMost, h.schemas = append(h.lateMost, most), schemas
 	return true, nil
+}
+
+func (h *fakeHost) Stays(base uint64, _ session.Limits) (bool, *wire.SQLError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stays++; h.stays == 1 {
+		h.staysAt = base
+	}
+	return base < h.barred, h.staysNot
 }
 
 func (h *fakeHost) GiveBack() {

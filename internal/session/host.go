@@ -207,6 +207,10 @@ type Intents interface {
 	HoldTables(lock *semantics.TableLock, schemas []string, most int64) (late bool, failure *wire.SQLError)
 	// GiveBack ends what Hold and HoldTables have begun.
 	GiveBack()
+	// Stays says that the transaction writes from here on, and waits for a while for definitions of this member to
+	// which all lose that are open. From then on these wait for its end, which is PhaseIdle, for a while. Outdated: one
+	// has run since everything up to base was visible. An error is as with Hold.
+	Stays(base uint64, limits Limits) (outdated bool, failure *wire.SQLError)
 	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole
 	// tables, if there are none. They go with PhaseIdle.
 	Locks(tables []string)

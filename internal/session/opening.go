@@ -50,6 +50,7 @@ func (t *transaction) ensureOpen(snapshot bool) error {
 func (t *transaction) open(snapshot bool) (defers bool, err error) {
 	switch {
 	case !t.txn.Open():
+		t.stays = false
 		t.direct.begin() // what was put off before there was a transaction stays so
 		if err := t.levels.refresh(); err != nil {
 			return false, err

@@ -60,6 +60,7 @@ const (
 func (d *retrying) end() {
 	clear(d.runs)
 	d.off, d.runs, d.bytes = false, d.runs[:0], 0
+	d.tx.stays = false
 	d.forget()
 }
 

@@ -19,6 +19,7 @@ type within struct {
 	carrying   carrying
 	alone      alone
 	retry      retrying
+	staying    staying
 
 	definitions definitions
 }
@@ -137,8 +138,8 @@ func writers(s *Session, w *within, o Options) {
 		backend: &s.backend, in: s.in, host: blocksHost{o.Host.Control, o.Host.Order},
 		mayDefer: o.Host.Deferrable, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
 		block: &s.block, planner: &w.planner, carrying: &w.carrying, plain: &s.plain, relaying: &s.relaying,
-		retry: &w.retry, buffer: &s.buffer, later: &s.buffer.later, levels: &s.levels, forms: &s.forms,
-		direct: &w.direct, locks: &s.locks, listener: &s.listener, results: &s.results,
+		retry: &w.retry, staying: &w.staying, buffer: &s.buffer, later: &s.buffer.later, levels: &s.levels,
+		forms: &s.forms, direct: &w.direct, locks: &s.locks, listener: &s.listener, results: &s.results,
 	}
 	s.txn.Strict = o.Strict
 	s.results = proto.NewResults(o.ClientOut, o.HoldBytesMax,
@@ -150,6 +151,10 @@ func writers(s *Session, w *within, o Options) {
 		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &w.schema, advisory: &s.advisory,
 	}
 	w.retry.end()
+	w.staying = staying{
+		backend: &s.backend, host: stayingHost{o.Host.Control, o.Host.Order, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
+		retry: &w.retry, levels: &s.levels, tableLocks: &w.tableLocks,
+	}
 }
 
 // statements makes what carries out statements, by whom they are for.
@@ -168,7 +173,7 @@ func statements(s *Session, w *within, o Options) {
 	s.controls = controls{
 		backend: &s.backend, out: s.out, status: o.Host.Status, txn: &s.txn, tx: &s.tx, block: &s.block,
 		levels: &s.levels, sight: &w.sight, listener: &s.listener, named: &s.named, retry: &w.retry,
-		later: &s.buffer.later, blocks: &s.blocks, buffer: &s.buffer, executing: &s.executing,
+		staying: &w.staying, later: &s.buffer.later, blocks: &s.blocks, buffer: &s.buffer, executing: &s.executing,
 		definitions: &w.definitions,
 	}
 }

@@ -28,6 +28,7 @@ type transaction struct {
 
 	base  uint64 // ordinal that it has seen, see Submission
 	ahead ahead
+	stays bool // that it cannot be done again was said since it was opened
 }
 
 // transactionHost is what it needs of the node.

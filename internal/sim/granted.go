@@ -12,6 +12,7 @@ type tells struct{ s *served }
 func (c tells) Interrupted() *wire.SQLError { return c.s.interrupted() }
 func (c tells) Wishes() bool                { return c.s.guard.wished }
 func (c tells) PID() uint32                 { return c.s.slot }
+func (c tells) Moves() (uint64, bool)       { return 0, false }
 
 // begins says that a transaction is about to begin, before it waits for what it must see.
 func (s *served) begins() {

@@ -185,8 +185,9 @@ func (c waits) Interrupted() *wire.SQLError {
 	return nil
 }
 
-func (c waits) Wishes() bool { return false }
-func (c waits) PID() uint32  { return c.s.slot }
+func (c waits) Wishes() bool          { return false }
+func (c waits) PID() uint32           { return c.s.slot }
+func (c waits) Moves() (uint64, bool) { return 0, false }
 
 // lockID names a lock of this life.
 func (x *schemas) lockID(number uint64) schemalock.ID {

@@ -298,9 +298,18 @@ func (w *Writeset) Pin(tables []uint64, rows []Pinned) {
 	}
 }
 
+// OwnSchema has what is Tutti's own.
+const OwnSchema = "tutti"
+
 // Newest reports whether PostgreSQL compares a key of w with the newest data, even if the transaction reads from a
-// snapshot that is older: that of a row that was made, or is referred to.
-func (w *Writeset) Newest(k Key) bool { return k.Fresh || k.Mode == Shared && !w.IsTable(k) }
+// snapshot that is older: that of a row that was made, or is referred to; and those that stand for the names which its
+// definitions were told by.
+func (w *Writeset) Newest(k Key) bool {
+	if w.IsTable(k) {
+		return len(w.Steps) > 0 && w.Tables[k.Table].Schema == OwnSchema && (k.Held || k.Mode == Update)
+	}
+	return k.Fresh || k.Mode == Shared
+}
 
 // IsTable reports whether a key of w is a table key.
 func (w *Writeset) IsTable(k Key) bool { return k.Hash == w.Tables[k.Table].Key }

@@ -72,6 +72,21 @@ var definers = map[string][]string{
 		"BEGIN; INSERT INTO beside_rows(n) VALUES (@); SELECT pg_sleep(0.02); " +
 			"UPDATE beside_rows SET n = n + 1000 WHERE n = @; COMMIT",
 	},
+	"serializable": {
+		"BEGIN ISOLATION LEVEL SERIALIZABLE; CREATE TABLE beside@(a int); INSERT INTO beside@ VALUES (1); " +
+			"DECLARE c CURSOR FOR SELECT a FROM beside@ FOR UPDATE; UPDATE beside@ SET a = 2; COMMIT",
+		"DROP TABLE beside@",
+	},
+	"savepoint": {
+		"BEGIN; SAVEPOINT a; INSERT INTO beside_rows(n) VALUES (@); SAVEPOINT b; SELECT pg_sleep(0.02); " +
+			"INSERT INTO beside_rows(n) VALUES (@); ROLLBACK TO b; COMMIT",
+	},
+	"behind rows": {
+		"BEGIN; INSERT INTO beside_rows(n) VALUES (@); CREATE TABLE beside@(a int); DROP TABLE beside@; COMMIT",
+	},
+	"barrier": {
+		"CREATE TYPE beside@ AS ENUM ('a', 'b')", "ALTER TYPE beside@ RENAME VALUE 'a' TO 'c'", "DROP TYPE beside@",
+	},
 	"single": {
 		"INSERT INTO beside_rows(n) SELECT @ FROM generate_series(1, 3)", "UPDATE beside_rows SET n = -@ WHERE n = @",
 		"DELETE FROM beside_rows WHERE n = -@",

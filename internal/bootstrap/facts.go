@@ -11,8 +11,9 @@ import (
 const (
 	Configurations = 1 // changes of who votes
 	FirstVoters    = 2 // those begin a new database's order who vote where it is created
+	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
 	// Level is that of this build.
-	Level = FirstVoters
+	Level = NewestNames
 )
 
 // Facts are what a member says of itself to another one.

@@ -482,15 +482,19 @@ func TestLockBaseOfNames(t *testing.T) {
 		lockBase uint64
 		keys     []writeset.Key
 		steps    []writeset.Step
+		newest   bool
 		commits  bool
 	}{
-		"a name seen":         {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, true},
-		"one that is held":    {1, []writeset.Key{{Hash: 2, Mode: exclusive, Table: 1}}, step, true},
-		"not seen":            {0, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, false},
-		"a table":             {1, []writeset.Key{{Hash: 3, Mode: exclusive, Table: 2}}, step, false},
-		"without definitions": {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, nil, false},
+		"a name seen":            {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, true, true},
+		"one that is held":       {1, []writeset.Key{{Hash: 2, Mode: exclusive, Table: 1}}, step, true, true},
+		"not seen":               {0, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, true, false},
+		"a table":                {1, []writeset.Key{{Hash: 3, Mode: exclusive, Table: 2}}, step, true, false},
+		"without definitions":    {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, nil, true, false},
+		"of an older build":      {1, []writeset.Key{{Hash: 1, Mode: writeset.Update}}, step, false, false},
+		"held, an older build's": {1, []writeset.Key{{Hash: 2, Mode: exclusive, Table: 1}}, step, false, false},
 	} {
-		w := &writeset.Writeset{Tables: names, Keys: x.keys, Steps: x.steps, Held: []uint32{1, 2}}
+		w := &writeset.Writeset{Tables: names, Keys: x.keys, Steps: x.steps, Held: []uint32{1, 2},
+			NewestNames: x.newest}
 		if v := c.Check(Transaction{ID: id(7), LockBase: x.lockBase, Writeset: w}); v.Commit() != x.commits {
 			t.Errorf("%s: %+v", name, v)
 		}

@@ -3,6 +3,7 @@ package grants
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -64,6 +65,10 @@ type Turns struct {
 	clients map[intent.Owner]Client
 	waiting map[intent.Owner]chan intent.Outcome
 	still   map[intent.Owner]still
+	// staying have intent.Stays without the manager's knowing, while nobody is barring: has intent.Bars, or waits for
+	// it.
+	staying map[intent.Owner]bool
+	barring map[intent.Owner]bool
 	looked  time.Duration // for circles, and who is still
 	barred  uint64        // where the last definition to which all lose was ordered, at most
 }
@@ -76,7 +81,8 @@ type still struct {
 
 func newTurns(o Options) *Turns {
 	return &Turns{o: o, began: o.Clock.Now(), clients: map[intent.Owner]Client{},
-		waiting: map[intent.Owner]chan intent.Outcome{}, still: map[intent.Owner]still{}}
+		waiting: map[intent.Owner]chan intent.Outcome{}, still: map[intent.Owner]still{},
+		staying: map[intent.Owner]bool{}, barring: map[intent.Owner]bool{}}
 }
 
 // now is the manager's time.
@@ -91,6 +97,13 @@ func (t *Turns) ask(o intent.Owner, c Client, mode intent.Mode) (intent.Owner, <
 		o = t.last
 	}
 	t.clients[o] = c
+	if mode == intent.Bars {
+		t.barring[o] = true
+		for _, s := range slices.Sorted(maps.Keys(t.staying)) { // order-free: sorted
+			t.manager.Hold(s, open, intent.Stays)
+		}
+		clear(t.staying)
+	}
 	outcome := make(chan intent.Outcome, 1)
 	t.waiting[o] = outcome
 	now := t.now()
@@ -127,6 +140,8 @@ func (t *Turns) release(o intent.Owner) {
 	delete(t.waiting, o)
 	delete(t.clients, o)
 	delete(t.still, o)
+	delete(t.staying, o)
+	delete(t.barring, o)
 	t.manager.Release(o)
 	t.tell()
 }
@@ -355,7 +370,9 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 // yet. A failure is Alone's.
 func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, failure *wire.SQLError) {
 	t := s.turns
-	s.turn, failure = t.take(s.client, s.turn, intent.Stays, limits)
+	if !t.stay(s) {
+		s.turn, failure = t.take(s.client, s.turn, intent.Stays, limits)
+	}
 	barred, began := t.barrier(), t.o.Clock.Now()
 	if failure != nil || base >= barred {
 		return false, failure
@@ -363,6 +380,21 @@ func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, fail
 	return true, t.until(s.client, limits, func() bool {
 		return t.o.Complete() >= barred || t.o.Clock.Now()-began > blocks.most
 	})
+}
+
+// stay gives a session's transaction intent.Stays at once, if nobody is in the way of that.
+func (t *Turns) stay(s *Session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.barring) > 0 {
+		return false
+	}
+	if s.turn == 0 {
+		t.last++
+		s.turn = t.last
+	}
+	t.clients[s.turn], t.staying[s.turn] = s.client, true
+	return true
 }
 
 // EndTurn ends the turn of the session's transaction, if it has one.

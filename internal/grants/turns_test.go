@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -221,6 +222,9 @@ func TestStays(t *testing.T) {
 		stays(second, 3, false)
 		if e := first.Alone(&session.Submission{Writeset: &writeset.Writeset{}}, SeenMax); e != nil {
 			t.Fatal(e)
+		}
+		if n := len(m.turns.manager.Holders(intent.Stays)); n != 0 {
+			t.Errorf("%s: the manager has %d who stay, and there is nobody for whom that matters", name, n)
 		}
 		over := begin(func() { barrier(m, definer) })
 		waits(t, over, name)

@@ -83,6 +83,12 @@ func (m *Manager) Request(o Owner, r Resource, mode Mode, deadline uint64) {
 	m.settle()
 }
 
+// Hold notes an intent that an owner has had from before any that are in its way, and for which it did not ask. No
+// event follows.
+func (m *Manager) Hold(o Owner, r Resource, mode Mode) {
+	m.requests = append(m.requests, &request{owner: o, resource: r, mode: mode, granted: true})
+}
+
 // has reports whether an owner has an intent that is as strong.
 func (m *Manager) has(o Owner, r Resource, mode Mode) bool {
 	return slices.ContainsFunc(m.requests, func(q *request) bool {

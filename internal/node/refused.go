@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/database/catalog"
@@ -21,6 +22,9 @@ import (
 
 // outgoing is what of a submission goes into the log, or why it cannot be ordered.
 func outgoing(h *host, sub *session.Submission) (payload []byte, refused session.Decision) {
+	if w := sub.Writeset; len(w.Steps) > 0 {
+		w.NewestNames = h.n.tenure.standing.Understand(bootstrap.NewestNames)
+	}
 	if e := tooLarge(h, sub.Writeset); e != nil {
 		return nil, session.Decision{Err: e}
 	}

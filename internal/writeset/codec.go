@@ -17,7 +17,8 @@ import (
 // Strings and images are length-prefixed. Version 2, of a transaction that changed the schema or locked tables, goes
 // on:
 //
-//	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share
+//	byte flags: 1, if it is a barrier, 2, if tables are held, 4, if it concerns what all databases share, 8, if names
+//	    are compared with the newest data (not known to every build that knows the others)
 //	held:   if so count, then per table its index
 //	steps: count, then per step: byte kind, definition or encoded writeset
 //
@@ -30,6 +31,7 @@ const (
 	stepsBarrier = 1
 	stepsHeld    = 2
 	stepsShared  = 4
+	stepsNewest  = 8
 
 	stepDefinition = 1
 	stepRows       = 2
@@ -65,6 +67,9 @@ func (w *Writeset) Append(dst []byte) []byte {
 	}
 	if w.Shared {
 		flags |= stepsShared
+	}
+	if w.NewestNames {
+		flags |= stepsNewest
 	}
 	if len(w.Held) > 0 {
 		dst = binary.AppendUvarint(append(dst, flags|stepsHeld), uint64(len(w.Held)))
@@ -162,6 +167,7 @@ func Decode(b []byte) (*Writeset, error) {
 func (r *Reader) steps(w *Writeset) {
 	flags := r.Byte()
 	w.Barrier, w.Shared = flags&stepsBarrier != 0, flags&stepsShared != 0
+	w.NewestNames = flags&stepsNewest != 0
 	if flags&stepsHeld != 0 {
 		w.Held = make([]uint32, r.Count(1))
 		for i := range w.Held {
@@ -174,7 +180,7 @@ func (r *Reader) steps(w *Writeset) {
 	if n := r.Count(2); n > 0 {
 		w.Steps = make([]Step, n)
 	}
-	if len(w.Steps)+len(w.Held) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared) != 0 {
+	if len(w.Steps)+len(w.Held) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared|stepsNewest) != 0 {
 		r.fail("no steps")
 	}
 	for i := range w.Steps {

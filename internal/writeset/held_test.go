@@ -14,7 +14,7 @@ func TestHeld(t *testing.T) {
 			{Hash: 3, Mode: Shared, Table: 2}},
 		Steps:   []Step{{Definition: []byte("d")}},
 		Held:    []uint32{0, 2},
-		Barrier: true,
+		Barrier: true, NewestNames: true,
 	}
 	got, err := Decode(w.Append(nil))
 	if err != nil || !reflect.DeepEqual(got, w) {

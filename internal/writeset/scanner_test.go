@@ -52,7 +52,7 @@ func TestScannerOfSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
 		w := &Writeset{Tables: []Table{{Schema: "s", Name: "a", Key: 1}}, Shared: r.IntN(2) == 0,
-			Barrier: r.IntN(2) == 0}
+			Barrier: r.IntN(2) == 0, NewestNames: r.IntN(2) == 0}
 		if r.IntN(2) == 0 {
 			w.Held = []uint32{0}
 		}

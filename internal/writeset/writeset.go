@@ -180,6 +180,9 @@ type Writeset struct {
 	Barrier bool
 	// Shared: its definitions concern what all databases share, roles and databases.
 	Shared bool
+	// NewestNames: the names by which its definitions are told are compared with the newest data, see Newest. Of Steps
+	// alone; older builds do not know it.
+	NewestNames bool
 }
 
 // Step is a definition, whose bytes are the owner's, or the rows changed before the next one;
@@ -306,7 +309,8 @@ const OwnSchema = "tutti"
 // definitions were told by.
 func (w *Writeset) Newest(k Key) bool {
 	if w.IsTable(k) {
-		return len(w.Steps) > 0 && w.Tables[k.Table].Schema == OwnSchema && (k.Held || k.Mode == Update)
+		return w.NewestNames && len(w.Steps) > 0 && w.Tables[k.Table].Schema == OwnSchema &&
+			(k.Held || k.Mode == Update)
 	}
 	return k.Fresh || k.Mode == Shared
 }

@@ -35,8 +35,10 @@
 //	     open has intent.Bars until it has run here, so that they end first. One waits for the other for
 //	     flow.WaitBlocks at most, and nobody waits for a transaction whose client has been silent for two seconds, or
 //	     in which nothing has happened for five, unless it waits for its turn or has it.
+//	TU5  VACUUM and its like, outside of transactions, that was in the way of what is applied has intent.Bars and
+//	     intent.Own while it is run again.
 //
-// The last wait is bounded so because circles may go through it that nobody sees: through locks in PostgreSQL of
+// The wait of TU4 is bounded so because circles may go through it that nobody sees: through locks in PostgreSQL of
 // sessions without intents, and through schema locks, with another member's definitions that wait for transactions
 // there. In a circle nothing happens.
 //

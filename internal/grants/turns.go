@@ -327,6 +327,26 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 	return r
 }
 
+// maintainRest is for how long a statement rests that maintains tables, before its second try; each time twice as long.
+const maintainRest = 100 * time.Millisecond
+
+// Maintains is described in session.Intents.
+func (s *Session) Maintains(try int, limits session.Limits) (failure *wire.SQLError) {
+	t := s.turns
+	if try > 1 {
+		defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
+		began, rest := t.o.Clock.Now(), maintainRest<<(try-2)
+		failure = t.until(s.client, limits, func() bool { return t.o.Clock.Now()-began >= rest })
+	}
+	if failure == nil {
+		s.turn, failure = t.take(s.client, s.turn, intent.Bars, limits)
+	}
+	if failure != nil {
+		return failure
+	}
+	return s.settled(limits, SeenAgain)
+}
+
 // settled gives the session its turn, when this member has applied all that is ordered (TU2).
 func (s *Session) settled(limits session.Limits, most time.Duration) (failure *wire.SQLError) {
 	t := s.turns

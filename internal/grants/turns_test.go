@@ -242,6 +242,54 @@ func TestStays(t *testing.T) {
 	}
 }
 
+// TestMaintains (TU5): what maintains tables, and was in the way, waits for transactions that write and for
+// definitions, and those that come later for it. It rests before it is run again and again.
+func TestMaintains(t *testing.T) {
+	m := cluster(t, 1)[1]
+	writer, _ := m.session(10)
+	definer, _ := m.session(11)
+	vacuum, c := m.session(12)
+	if _, e := writer.Stays(0, nil); e != nil {
+		t.Fatal(e)
+	}
+	if e := definer.Alone(&session.Submission{Writeset: &writeset.Writeset{}}, SeenMax); e != nil {
+		t.Fatal(e)
+	}
+	maintains := func(try int) <-chan struct{} {
+		return begin(func() {
+			if e := vacuum.Maintains(try, nil); e != nil {
+				t.Error(e)
+			}
+		})
+	}
+	over := maintains(1)
+	waits(t, over, "a VACUUM")
+	writer.EndTurn()
+	waits(t, over, "a VACUUM beside a definition")
+	definer.EndTurn()
+	ends(t, over, "a VACUUM")
+	late := begin(func() {
+		m.turns.Define(definer, session.Definition{}, func() session.Result { return session.Result{} })
+	})
+	waits(t, late, "a definition behind it")
+	stays := begin(func() { _, _ = writer.Stays(0, nil) })
+	waits(t, stays, "a transaction behind it")
+	vacuum.EndTurn()
+	ends(t, late, "a definition behind it")
+	ends(t, stays, "a transaction behind it")
+	writer.EndTurn()
+	began := time.Now()
+	ends(t, maintains(3), "a VACUUM that rests")
+	if took := time.Since(began); took < 2*maintainRest {
+		t.Errorf("it has rested for %s", took)
+	}
+	vacuum.EndTurn()
+	c.why.Store(wire.Errorf(wire.CodeQueryCanceled, "canceled"))
+	if e := vacuum.Maintains(8, nil); e == nil || e.Code != wire.CodeQueryCanceled {
+		t.Errorf("it rests on: %v", e)
+	}
+}
+
 // quick has blocks and definitions wait for each other for a moment only.
 func quick(t *testing.T) {
 	most, stillFor, silentFor := blocks.most, stillMax, silentMax

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -374,7 +375,7 @@ func TestMaintenanceGoesOn(t *testing.T) {
 	s.define(t, "ALTER TABLE public.t OWNER TO app")
 	const waiting = "FROM pg_locks WHERE NOT granted AND relation = 'public.t'::regclass"
 	for _, sql := range []string{"VACUUM (FULL) t", "ANALYZE t", "REINDEX TABLE t", "CLUSTER t USING t_pkey"} {
-		l.trace = nil
+		l.trace, l.host.maintains = nil, nil
 		s.exec(t, "BEGIN; LOCK TABLE public.t IN SHARE UPDATE EXCLUSIVE MODE")
 		l.out.Append(message(t, "Q", sql))
 		if err := l.out.Flush(); err != nil {
@@ -395,5 +396,32 @@ func TestMaintenanceGoesOn(t *testing.T) {
 		if got := strings.Join(l.trace, "\n"); strings.Contains(got, "ERROR") {
 			t.Errorf("%s was told %q", sql, got)
 		}
+		if !slices.Equal(l.host.maintains, []int{1, 2}) {
+			t.Errorf("%s was run again at the tries %d", sql, l.host.maintains)
+		}
 	}
+}
+
+// TestMaintenanceEnds: what waits until it is run again fails as its client, or its limits, wish.
+func TestMaintenanceEnds(t *testing.T) {
+	s := newStage(t, true)
+	l := s.live(t)
+	s.define(t, "ALTER TABLE public.t OWNER TO app")
+	s.exec(t, "BEGIN; LOCK TABLE public.t IN SHARE UPDATE EXCLUSIVE MODE")
+	l.host.mayNot = wire.Errorf(wire.CodeQueryCanceled, "canceling statement due to user request")
+	l.out.Append(message(t, "Q", "VACUUM t"))
+	if err := l.out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const waiting = "FROM pg_locks WHERE NOT granted AND relation = 'public.t'::regclass"
+	s.until(t, "SELECT count(*) = 1 "+waiting)
+	l.host.kill(lost())
+	s.exec(t, "SELECT pg_cancel_backend(pid) "+waiting)
+	l.until(wire.TypeReadyForQuery)
+	if got := strings.Join(l.trace, "\n"); !strings.Contains(got,
+		"ERROR 57014 canceling statement due to user request\nReadyForQuery I") {
+		t.Errorf("it was told %q", got)
+	}
+	s.exec(t, "COMMIT")
+	l.want("Q SELECT count(*) FROM t", "DataRow 2")
 }

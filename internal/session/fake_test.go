@@ -68,6 +68,8 @@ type fakeHost struct {
 	staysAt    uint64   // the base of the first
 	staysNot   *wire.SQLError
 	barred     uint64
+	maintains  []int          // tries
+	mayNot     *wire.SQLError // what Maintains says
 	watches    int
 
 	conversation string // with a procedure's transaction
@@ -184,6 +186,13 @@ func (h *fakeHost) Stays(base uint64, _ session.Limits) (bool, *wire.SQLError) {
 		h.staysAt = base
 	}
 	return base < h.barred, h.staysNot
+}
+
+func (h *fakeHost) Maintains(try int, _ session.Limits) *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.maintains = append(h.maintains, try)
+	return h.mayNot
 }
 
 func (h *fakeHost) GiveBack() {

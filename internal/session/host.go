@@ -211,6 +211,11 @@ type Intents interface {
 	// which all lose that are open. From then on these wait for its end, which is PhaseIdle, for a while. Outdated: one
 	// has run since everything up to base was visible. An error is as with Hold.
 	Stays(base uint64, limits Limits) (outdated bool, failure *wire.SQLError)
+	// Maintains comes before a statement outside of transactions is run again that maintains tables and was in the way
+	// of what is applied, try times, from 1. It rests for longer each time, and then waits for a while for what this
+	// member's sessions have written in blocks, and for their definitions, of which no other begins until PhaseIdle. An
+	// error is as with Hold.
+	Maintains(try int, limits Limits) *wire.SQLError
 	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole
 	// tables, if there are none. They go with PhaseIdle.
 	Locks(tables []string)

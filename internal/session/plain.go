@@ -11,7 +11,7 @@ import (
 // a transaction of its own.
 type plain struct {
 	backend *backend
-	control Control
+	host    plainHost
 	planned func(plan.Plan)
 
 	txn      *txn.Machine
@@ -25,8 +25,14 @@ type plain struct {
 	out      *wire.Writer // to the client
 }
 
-// lateCancels is how often a request is repeated that a cancel of ours has hit late.
-const lateCancels = 5
+// plainHost is what it needs of the node.
+type plainHost struct {
+	Control
+	Intents
+}
+
+// lateCancels is how often a request is repeated that a cancel of ours has hit late, or that was in the way.
+const lateCancels = 8
 
 // run runs a request that only reads, as far as its text tells. If it turns out
 // to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
@@ -88,17 +94,31 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 			return err
 		}
 		late := r.repeatsLate(forgot, p.txn.Reason() != nil && rep.failed != nil &&
-			rep.failed.Code == wire.CodeQueryCanceled && !p.control.Cancelled())
+			rep.failed.Code == wire.CodeQueryCanceled && !p.host.Cancelled())
 		if !late || p.results.Spilled() || try == lateCancels {
 			return nil
 		}
 		p.results.Drop()
 		if r.does.maintain {
-			p.txn.Alone()
-			p.control.Enter(PhaseIdle)
+			if failure := p.maintains(try + 1); failure != nil {
+				p.host.Enter(PhaseIdle)
+				rep.failed = &failure.ErrorFields
+				return p.results.Emit(wire.Frame{Type: wire.TypeErrorResponse, Raw: failure.Append(nil)})
+			}
 		}
 		if err := p.backend.close(closeFirst(*r, rep.parsed)); err != nil {
 			return err
 		}
 	}
+}
+
+// maintains comes before what maintains tables is run again. At once it would be in the way again, of the same
+// sessions.
+func (p *plain) maintains(try int) (failure *wire.SQLError) {
+	p.txn.Alone()
+	p.host.Enter(PhaseIdle)
+	if failure = p.host.Enter(PhaseRunning); failure == nil { // the client may cancel it
+		failure = p.host.Maintains(try, p.backend.waitLimits)
+	}
+	return failure
 }

@@ -130,7 +130,8 @@ func writers(s *Session, w *within, o Options) {
 		advisory: &s.advisory, results: &s.results,
 	}
 	s.plain = plain{
-		backend: &s.backend, control: o.Host.Control, planned: o.Planned, txn: &s.txn, tx: &s.tx, alone: &w.alone,
+		backend: &s.backend, host: plainHost{o.Host.Control, o.Host.Intents}, planned: o.Planned, txn: &s.txn,
+		tx: &s.tx, alone: &w.alone,
 		relaying: &s.relaying, texts: &s.texts, unnamed: &s.named.unnamed, advisory: &s.advisory, results: &s.results,
 		out: s.out,
 	}

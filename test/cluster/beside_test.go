@@ -64,6 +64,7 @@ var definers = map[string][]string{
 	"domain": {
 		"CREATE DOMAIN beside@ AS int", "ALTER DOMAIN beside@ ADD CHECK (VALUE > 0)", "DROP DOMAIN beside@",
 	},
+	"maintenance": {"VACUUM FULL pg_am", "VACUUM FULL pg_class", "SELECT pg_sleep(0.5)"},
 	"private": {
 		"CREATE TEMP TABLE IF NOT EXISTS mine(a int)", "CREATE TABLE beside@(a int PRIMARY KEY)",
 		"INSERT INTO beside@ VALUES (1)", "DROP TABLE beside@",

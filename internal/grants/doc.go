@@ -34,7 +34,9 @@
 //	TU4  A transaction has intent.Stays from its first write until it ends. A definition to which all lose that are
 //	     open has intent.Bars until it has run here, so that they end first. One waits for the other for
 //	     flow.WaitBlocks at most, and nobody waits for a transaction whose client has been silent for two seconds, or
-//	     in which nothing has happened for five, unless it waits for its turn or has it.
+//	     in which nothing has happened for five, unless it waits for its turn or has it; nor for one that waits in
+//	     PostgreSQL for a lock of who waits for it. A statement outside of blocks that is done again if it loses is
+//	     waited for for three seconds in which nothing happens, and waits for a second while a definition waits.
 //	TU5  VACUUM and its like, outside of transactions, that was in the way of what is applied has intent.Bars and
 //	     intent.Own while it is run again.
 //

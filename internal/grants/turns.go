@@ -41,8 +41,9 @@ var (
 )
 
 // stillMax is for how long nothing may happen in an open transaction for which a definition waits, silentMax for how
-// long its client may say nothing.
-var stillMax, silentMax = 5 * time.Second, 2 * time.Second
+// long its client may say nothing, againMax is the former if it is done again by itself when it loses. passMax is for
+// how long such a one waits for a definition that waits.
+var stillMax, silentMax, againMax, passMax = 5 * time.Second, 2 * time.Second, 3 * time.Second, time.Second
 
 const (
 	// SeenMax is how long a transaction waits, in its turn, for what is ordered to be applied here. SeenAgain is the
@@ -69,8 +70,9 @@ type Turns struct {
 	// it.
 	staying map[intent.Owner]bool
 	barring map[intent.Owner]bool
-	looked  time.Duration // for circles, and who is still
-	barred  uint64        // where the last definition to which all lose was ordered, at most
+	again   map[intent.Owner]bool // of those that stay, who is done again by itself if it loses
+	looked  time.Duration         // for circles, and who is still
+	barred  uint64                // where the last definition to which all lose was ordered, at most
 }
 
 // still is how often an owner had moved when it was looked at, and since when that has not changed.
@@ -82,7 +84,8 @@ type still struct {
 func newTurns(o Options) *Turns {
 	return &Turns{o: o, began: o.Clock.Now(), clients: map[intent.Owner]Client{},
 		waiting: map[intent.Owner]chan intent.Outcome{}, still: map[intent.Owner]still{},
-		staying: map[intent.Owner]bool{}, barring: map[intent.Owner]bool{}}
+		staying: map[intent.Owner]bool{}, barring: map[intent.Owner]bool{},
+		again: map[intent.Owner]bool{}}
 }
 
 // now is the manager's time.
@@ -142,6 +145,7 @@ func (t *Turns) release(o intent.Owner) {
 	delete(t.still, o)
 	delete(t.staying, o)
 	delete(t.barring, o)
+	delete(t.again, o)
 	t.manager.Release(o)
 	t.tell()
 }
@@ -195,6 +199,9 @@ func (t *Turns) leaveStill() {
 		if silent {
 			most = silentMax
 		}
+		if t.again[o] {
+			most = againMax
+		}
 		switch now := t.now(); {
 		case was.since == 0 || was.moves != moves || slices.Contains(turn, o):
 			t.still[o] = still{moves, now}
@@ -216,10 +223,47 @@ func (t *Turns) blocked(o intent.Owner, by []intent.Owner) {
 	}
 }
 
+// stuck gives the backends of definitions that wait for open transactions, and of these transactions those in which
+// nothing has happened since the last look.
+func (t *Turns) stuck() (definers []uint32, staying map[intent.Owner]Client) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	staying = map[intent.Owner]Client{}
+	for _, o := range t.manager.Waiters(intent.Bars) {
+		definers = append(definers, t.clients[o].PID())
+	}
+	for _, o := range t.manager.Holders(intent.Stays) {
+		if was := t.still[o]; was.since != 0 && was.since < t.looked && len(definers) > 0 {
+			staying[o] = t.clients[o]
+		}
+	}
+	return definers, staying
+}
+
+// leaveStuck has no definition wait for open transactions that wait for its locks in PostgreSQL: they cannot end before
+// it does.
+func (t *Turns) leaveStuck() {
+	definers, staying := t.stuck()
+	for o, c := range staying {
+		pids, err := t.o.Blockers(context.Background(), c.PID())
+		if err != nil || !slices.ContainsFunc(pids, func(p uint32) bool { return slices.Contains(definers, p) }) {
+			continue
+		}
+		t.mu.Lock()
+		t.manager.Drop(o, open)
+		t.tell()
+		t.mu.Unlock()
+	}
+}
+
 // lookForCircles asks PostgreSQL whether a session that has an intent waits for a lock of one that waits for that
 // intent (TU3).
 func (t *Turns) lookForCircles() {
 	holders, waiters := t.due()
+	if waiters == nil {
+		return
+	}
+	t.leaveStuck()
 	for o, c := range holders {
 		pids, err := t.o.Blockers(context.Background(), c.PID())
 		if err != nil {
@@ -388,9 +432,13 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 // Definitions of this member to which it would lose wait until EndTurn, and it waits for such a one that is under way
 // or waits already, as TU4 says. It is outdated if one has run since base: it will lose unless it has written nothing
 // yet. A failure is Alone's.
-func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, failure *wire.SQLError) {
+func (s *Session) Stays(base uint64, again bool, limits session.Limits) (outdated bool, failure *wire.SQLError) {
 	t := s.turns
-	if !t.stay(s) {
+	switch {
+	case t.stay(s, again):
+	case again:
+		failure = t.passBy(s, limits)
+	default:
 		s.turn, failure = t.take(s.client, s.turn, intent.Stays, limits)
 	}
 	barred, began := t.barrier(), t.o.Clock.Now()
@@ -403,7 +451,7 @@ func (s *Session) Stays(base uint64, limits session.Limits) (outdated bool, fail
 }
 
 // stay gives a session's transaction intent.Stays at once, if nobody is in the way of that.
-func (t *Turns) stay(s *Session) bool {
+func (t *Turns) stay(s *Session, again bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.barring) > 0 {
@@ -414,7 +462,44 @@ func (t *Turns) stay(s *Session) bool {
 		s.turn = t.last
 	}
 	t.clients[s.turn], t.staying[s.turn] = s.client, true
+	if again {
+		t.again[s.turn] = true
+	}
 	return true
+}
+
+// passBy has a session's transaction that is done again if it loses wait for intent.Stays. While a definition waits for
+// others it goes on without after a moment.
+func (t *Turns) passBy(s *Session, limits session.Limits) (failure *wire.SQLError) {
+	defer t.o.Metrics.Waits.Begin(blocks.what).End()
+	o, outcome := t.ask(0, s.client, intent.Stays)
+	began, granted := t.now(), false
+	failure = t.until(s.client, limits, func() bool {
+		select {
+		case how := <-outcome:
+			granted = how == intent.Granted
+			return true
+		default:
+		}
+		t.tick()
+		t.lookForCircles()
+		return t.now()-began > passMax && !t.bars()
+	})
+	if !granted {
+		t.release(o)
+		return failure
+	}
+	t.mu.Lock()
+	s.turn, t.again[o] = o, true
+	t.mu.Unlock()
+	return failure
+}
+
+// bars reports whether a definition has intent.Bars.
+func (t *Turns) bars() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.manager.Holders(intent.Bars)) > 0
 }
 
 // EndTurn ends the turn of the session's transaction, if it has one.

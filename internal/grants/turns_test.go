@@ -214,7 +214,7 @@ func TestStays(t *testing.T) {
 		definer, _ := m.session(12)
 		third, _ := m.session(13)
 		stays := func(s *Session, base uint64, want bool) {
-			if outdated, e := s.Stays(base, nil); e != nil || outdated != want {
+			if outdated, e := s.Stays(base, false, nil); e != nil || outdated != want {
 				t.Errorf("%s: what has seen %d is outdated: %v, %v", name, base, outdated, e)
 			}
 		}
@@ -249,7 +249,7 @@ func TestMaintains(t *testing.T) {
 	writer, _ := m.session(10)
 	definer, _ := m.session(11)
 	vacuum, c := m.session(12)
-	if _, e := writer.Stays(0, nil); e != nil {
+	if _, e := writer.Stays(0, false, nil); e != nil {
 		t.Fatal(e)
 	}
 	if e := definer.Alone(&session.Submission{Writeset: &writeset.Writeset{}}, SeenMax); e != nil {
@@ -272,7 +272,7 @@ func TestMaintains(t *testing.T) {
 		m.turns.Define(definer, session.Definition{}, func() session.Result { return session.Result{} })
 	})
 	waits(t, late, "a definition behind it")
-	stays := begin(func() { _, _ = writer.Stays(0, nil) })
+	stays := begin(func() { _, _ = writer.Stays(0, false, nil) })
 	waits(t, stays, "a transaction behind it")
 	vacuum.EndTurn()
 	ends(t, late, "a definition behind it")
@@ -292,9 +292,65 @@ func TestMaintains(t *testing.T) {
 
 // quick has blocks and definitions wait for each other for a moment only.
 func quick(t *testing.T) {
-	most, stillFor, silentFor := blocks.most, stillMax, silentMax
+	most, stillFor, silentFor, againFor, pass := blocks.most, stillMax, silentMax, againMax, passMax
 	blocks.most, stillMax, silentMax = 1200*time.Millisecond, 600*time.Millisecond, 300*time.Millisecond
-	t.Cleanup(func() { blocks.most, stillMax, silentMax = most, stillFor, silentFor })
+	againMax, passMax = silentMax, silentMax
+	t.Cleanup(func() {
+		blocks.most, stillMax, silentMax, againMax, passMax = most, stillFor, silentFor, againFor, pass
+	})
+}
+
+// TestStaysAgain (TU4): a definition waits for a moment for a transaction that is done again if it loses, and not for
+// one that waits for a lock of the definition.
+func TestStaysAgain(t *testing.T) {
+	quick(t)
+	m := cluster(t, 1)[1]
+	writer, _ := m.session(10)
+	bars := func(pid uint32) (took time.Duration) {
+		began := time.Now()
+		s, _ := m.session(pid)
+		if e := s.Alone(&session.Submission{Writeset: &writeset.Writeset{Barrier: true}}, SeenMax); e != nil {
+			t.Error(e)
+		}
+		s.EndTurn()
+		return time.Since(began)
+	}
+	for _, again := range []bool{true, false} {
+		if _, e := writer.Stays(0, again, nil); e != nil {
+			t.Fatal(e)
+		}
+		if took, most := bars(11), map[bool]time.Duration{true: againMax, false: stillMax}[again]; took < most ||
+			took > most+againMax*2/3 {
+			t.Errorf("a definition has waited for %s, and not %s", took, most)
+		}
+		writer.EndTurn()
+		if n := len(m.turns.again); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	}
+	if _, e := writer.Stays(0, false, nil); e != nil {
+		t.Fatal(e)
+	}
+	late := begin(func() { bars(11) })
+	time.Sleep(againMax / 10)
+	second, _ := m.session(13)
+	began := time.Now()
+	if _, e := second.Stays(0, true, nil); e != nil {
+		t.Fatal(e)
+	}
+	if took := time.Since(began); took < passMax || took > stillMax {
+		t.Errorf("it has waited for %s for a definition that waits", took)
+	}
+	second.EndTurn()
+	writer.EndTurn()
+	ends(t, late, "a definition")
+	m.blockers[10] = []uint32{99, 12}
+	if _, e := writer.Stays(0, false, nil); e != nil {
+		t.Fatal(e)
+	}
+	if took := bars(12); took > againMax {
+		t.Errorf("a definition has waited for %s for one that waits for it", took)
+	}
 }
 
 // TestStaysTooLong (TU4): a definition waits for a transaction in which nothing happens for a while, and for
@@ -306,7 +362,7 @@ func TestStaysTooLong(t *testing.T) {
 		m := cluster(t, 1)[1]
 		stays := func(pid uint32) (*Session, *client) {
 			s, c := m.session(pid)
-			if _, e := s.Stays(0, nil); e != nil {
+			if _, e := s.Stays(0, false, nil); e != nil {
 				t.Error(e)
 			}
 			return s, c
@@ -367,7 +423,7 @@ func TestStaysInItsTurn(t *testing.T) {
 	first, _ := m.session(10)
 	second, _ := m.session(11)
 	definer, _ := m.session(12)
-	if _, e := second.Stays(0, nil); e != nil {
+	if _, e := second.Stays(0, false, nil); e != nil {
 		t.Fatal(e)
 	}
 	blocks.most = 4 * stillMax
@@ -400,7 +456,7 @@ func TestCircleOfMembers(t *testing.T) {
 	}
 	var passes [3]<-chan struct{}
 	for i := 1; i <= 2; i++ {
-		if _, e := writers[i].Stays(0, nil); e != nil {
+		if _, e := writers[i].Stays(0, false, nil); e != nil {
 			t.Fatal(e)
 		}
 		passes[i] = begin(func() {

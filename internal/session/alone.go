@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
@@ -19,6 +20,7 @@ type alone struct {
 	txn        *txn.Machine
 	tx         *transaction
 	block      *block
+	levels     *levels
 	planner    *planner
 	carrying   *carrying
 	collecting *collecting
@@ -35,6 +37,7 @@ type alone struct {
 type aloneHost struct {
 	Control
 	Order
+	Intents
 	Deferred
 }
 
@@ -139,6 +142,9 @@ func (a *alone) open(r *request, closes []byte) error {
 	if err := a.relaying.anew(r, closes); err != nil {
 		return err
 	}
+	if a.stays(r); a.txn.Gone() {
+		return nil
+	}
 	if err := a.planner.choose(r); err != nil {
 		return err
 	}
@@ -150,6 +156,25 @@ func (a *alone) open(r *request, closes []byte) error {
 		return a.tx.begun()
 	}
 	return nil
+}
+
+// stays comes before an attempt that may lose to a definition to which all lose. It is done again then, if it can be,
+// but sequences have gone on, and what the server counts is counted twice. A definition is often one to which all lose
+// itself: such ones would wait for each other.
+func (a *alone) stays(r *request) {
+	effects := r.does.outlives&effects != 0
+	reads := a.levels.level >= semantics.RepeatableRead && !r.does.write
+	if r.prepares || reads || r.does.defines && !effects {
+		return
+	}
+	failure := a.host.Enter(PhaseRunning) // the client may cancel it
+	if failure == nil {
+		_, failure = a.host.Stays(a.host.Applied(), !effects, a.backend.waitLimits)
+	}
+	if failure != nil {
+		a.host.Enter(PhaseIdle)
+		a.txn.Condemn(failure)
+	}
 }
 
 // send gives the backend the request of an attempt, and the collect step together with it if that can be.

@@ -66,6 +66,7 @@ type fakeHost struct {
 	givenBack  int      // holds
 	stays      int      // so often a transaction could not be done again from there on
 	staysAt    uint64   // the base of the first
+	staysAgain bool     // what the last one said
 	staysNot   *wire.SQLError
 	barred     uint64
 	maintains  []int          // tries
@@ -179,12 +180,13 @@ func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int
 	return true, nil
 }
 
-func (h *fakeHost) Stays(base uint64, _ session.Limits) (bool, *wire.SQLError) {
+func (h *fakeHost) Stays(base uint64, again bool, _ session.Limits) (bool, *wire.SQLError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stays++; h.stays == 1 {
 		h.staysAt = base
 	}
+	h.staysAgain = again
 	return base < h.barred, h.staysNot
 }
 

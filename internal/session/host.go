@@ -209,8 +209,9 @@ type Intents interface {
 	GiveBack()
 	// Stays says that the transaction writes from here on, and waits for a while for definitions of this member to
 	// which all lose that are open. From then on these wait for its end, which is PhaseIdle, for a while. Outdated: one
-	// has run since everything up to base was visible. An error is as with Hold.
-	Stays(base uint64, limits Limits) (outdated bool, failure *wire.SQLError)
+	// has run since everything up to base was visible. An error is as with Hold. Again: the transaction is done again
+	// if it loses, so it is waited for for a moment only.
+	Stays(base uint64, again bool, limits Limits) (outdated bool, failure *wire.SQLError)
 	// Maintains comes before a statement outside of transactions is run again that maintains tables and was in the way
 	// of what is applied, try times, from 1. It rests for longer each time, and then waits for a while for what this
 	// member's sessions have written in blocks, and for their definitions, of which no other begins until PhaseIdle. An

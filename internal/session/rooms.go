@@ -123,9 +123,9 @@ func writers(s *Session, w *within, o Options) {
 		schema: &w.schema, locks: &s.locks, tableLocks: &w.tableLocks, reads: &s.reads,
 	}
 	w.alone = alone{
-		backend: &s.backend, host: aloneHost{o.Host.Control, o.Host.Order, o.Host.Deferred},
+		backend: &s.backend, host: aloneHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Deferred},
 		facts: o.Collector.Facts, planned: o.Planned, triesMax: o.RetriesMax, txn: &s.txn, tx: &s.tx,
-		block: &s.block, planner: &w.planner, carrying: &w.carrying, collecting: &w.collecting,
+		block: &s.block, levels: &s.levels, planner: &w.planner, carrying: &w.carrying, collecting: &w.collecting,
 		relaying: &s.relaying, buffer: &s.buffer, forms: &s.forms, direct: &w.direct, sight: &w.sight,
 		advisory: &s.advisory, results: &s.results,
 	}

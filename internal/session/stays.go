@@ -51,7 +51,7 @@ func (y *staying) before() (ok bool, err error) {
 	failure := y.host.Enter(PhaseRunning) // the client may cancel it
 	outdated := false
 	if failure == nil {
-		outdated, failure = y.host.Stays(y.tx.base, y.backend.waitLimits)
+		outdated, failure = y.host.Stays(y.tx.base, false, y.backend.waitLimits)
 	}
 	switch y.tx.stays = failure == nil; {
 	case failure != nil:

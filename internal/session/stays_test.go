@@ -31,7 +31,7 @@ func TestStays(t *testing.T) {
 		{"snapshot", "Q BEGIN ISOLATION LEVEL REPEATABLE READ\nQ SELECT v FROM t WHERE id = 1", put, true, true},
 		{"snapshot that reads", "Q BEGIN ISOLATION LEVEL REPEATABLE READ", "Q SELECT v FROM t WHERE id = 1", false,
 			false},
-		{"several statements", "", "Q INSERT INTO t VALUES (5, 'x'); SELECT 1", false, false},
+		{"several statements", "", "Q INSERT INTO t VALUES (5, 'x'); SELECT 1", true, false},
 		{"several statements with a definition", "", "Q SELECT 1; CREATE TABLE stays_made (); SELECT 2", true, false},
 		{"definition alone", "", "Q CREATE TABLE stays_made ()", false, false},
 	} {
@@ -106,4 +106,43 @@ func TestStaysNot(t *testing.T) {
 	l.want("Q CREATE TABLE stays_made ()", "ERROR 55P03")
 	l.want("Q COMMIT", "CommandComplete ROLLBACK")
 	l.want("Q SELECT count(*) FROM t WHERE id = 3", "DataRow 0")
+}
+
+// TestStaysAlone: a statement of its own that writes says so before each try, and whether it is done again if it loses.
+// One that waits in vain is told why.
+func TestStaysAlone(t *testing.T) {
+	s := newStage(t, true)
+	s.define(t, "CREATE FUNCTION public.tells() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN PERFORM "+
+		"pg_logical_emit_message(false, 'a', 'b'); RETURN 1; END $f$")
+	l := s.live(t)
+	for _, c := range []struct {
+		line  string
+		stays int
+		again bool
+	}{
+		{"Q INSERT INTO t VALUES (3, 'x')", 2, true},
+		{"Q DELETE FROM t WHERE id = 3", 2, true},
+		{"Q SELECT v FROM t", 0, false},
+		{"Q CREATE TYPE stays_alone AS ENUM ('a')", 0, false},
+		{"Q ALTER TYPE stays_alone RENAME VALUE 'a' TO 'b'", 0, false},
+		{"Q ALTER TYPE stays_alone RENAME VALUE 'b' TO 'tells'", 1, false}, // as if it called it
+		{"Q INSERT INTO t SELECT 4, tells()", 1, false},
+	} {
+		l.host.mu.Lock()
+		l.host.stays, l.host.staysAgain, l.host.lose = 0, false, c.stays > 1
+		l.host.mu.Unlock()
+		if got := l.do(c.line); strings.Contains(got, "ERROR") || l.host.stays != c.stays ||
+			l.host.staysAgain != c.again {
+			t.Errorf("%s: %d times, again %v:\n%s", c.line, l.host.stays, l.host.staysAgain, got)
+		}
+	}
+	l.host.mu.Lock()
+	l.host.staysNot = wire.Errorf(wire.CodeLockNotAvailable, "canceling statement due to lock timeout")
+	l.host.mu.Unlock()
+	l.want("Q INSERT INTO t VALUES (5, 'x')", "ERROR 55P03")
+	l.host.mu.Lock()
+	l.host.staysNot = nil
+	l.host.mu.Unlock()
+	l.want("Q SELECT count(*) FROM t WHERE id = 5", "DataRow 0")
+	l.do("Q DELETE FROM t WHERE id = 4\nQ DROP TYPE stays_alone")
 }

@@ -241,7 +241,7 @@ func (h intents) GiveBack() {
 }
 
 // Stays need not wait: no definition of the model's is a barrier.
-func (h intents) Stays(uint64, session.Limits) (bool, *wire.SQLError) { return false, nil }
+func (h intents) Stays(uint64, bool, session.Limits) (bool, *wire.SQLError) { return false, nil }
 
 func (h intents) Writing(table string) {
 	h.s.m.knows.claims.Note(&h.s.claim, intent.Write, table)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -234,4 +235,31 @@ func TestVacuumOfCatalogsBeside(t *testing.T) {
 		c.Everywhere("SELECT count(*) FROM vacuum_beside", fmt.Sprint(i+1))
 	}
 	c.Settled()
+}
+
+// TestSerialBesideBarriers: a statement outside of blocks is not run twice because another session of its member has
+// altered a type: no number of its sequence is left out.
+func TestSerialBesideBarriers(t *testing.T) {
+	c := use(t)
+	writer, definer := c.Connect(1), c.Connect(1)
+	definer.Do("CREATE TYPE beside_barriers AS ENUM ('a')", "CREATE TABLE serial_beside(id serial PRIMARY KEY)")
+	var ended atomic.Bool
+	var all sync.WaitGroup
+	barriers := 0
+	all.Go(func() {
+		for names := []string{"a", "b"}; !ended.Load(); barriers++ {
+			definer.Do(fmt.Sprintf("ALTER TYPE beside_barriers RENAME VALUE '%s' TO '%s'", names[0], names[1]))
+			slices.Reverse(names)
+		}
+	})
+	const rows = 20
+	for range rows {
+		writer.Do("INSERT INTO serial_beside SELECT nextval('serial_beside_id_seq') FROM pg_sleep(0.1)")
+	}
+	ended.Store(true)
+	all.Wait()
+	if barriers < 3 {
+		t.Errorf("%d barriers were ordered meanwhile", barriers)
+	}
+	c.Everywhere("SELECT max(id) - min(id) + 1 FROM serial_beside", fmt.Sprint(rows))
 }

@@ -183,6 +183,21 @@ func Redescribes(w *writeset.Writeset) (bool, error) {
 	return false, nil
 }
 
+// NoteTags are statements that note what the definitions of a transaction were, as their own transaction has it noted.
+func NoteTags(w *writeset.Writeset) (out []string, err error) {
+	for _, s := range w.Steps {
+		if s.Definition == nil {
+			continue
+		}
+		var d Definition
+		if err := json.Unmarshal(s.Definition, &d); err != nil {
+			return nil, fmt.Errorf("capture: a noted definition: %w", err)
+		}
+		out = append(out, fmt.Sprintf("SELECT tutti.note_tag(%s, %s)", escaped(d.Tag), escaped(d.SQL)))
+	}
+	return out, nil
+}
+
 // renameTag is what is noted of an ALTER TABLE … RENAME COLUMN. It changes the descriptions of tables that refer to the
 // one it locks.
 const renameTag = "RENAME COLUMN"

@@ -4,23 +4,28 @@ import (
 	"strings"
 )
 
-// lockedRelations are the relations that this transaction has locked as definitions do.
-const lockedRelations = "SELECT relation " + fromLocked
-
-// A function where it stands may have a parameter that is called granted.
-const fromLocked = `FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND pg_locks.granted
-      AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
+// lockedRelations are the relations that this transaction has locked as definitions do. A function where it stands may
+// have a parameter that is called granted.
+const lockedRelations = `SELECT relation FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'
+      AND pg_locks.granted AND mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
         'AccessExclusiveLock')`
 
 // DescribeQuery returns the query whose one row and column DecodeDescribe reads. It must run
 // as a superuser in a database where Schema is installed. It describes all tables, or where tutti.partial
 // says so those that this transaction has locked against definitions.
-func DescribeQuery() string { return "SELECT tutti.describe()" }
+func DescribeQuery() string { return DescribeLocked + " FROM tutti.locked()" }
 
-// DescribeSomeQuery is DescribeQuery for the tables whose schemas and names are in $1 and $2.
-const DescribeSomeQuery = `SELECT tutti.describe_some(ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON ` +
-	`n.oid = c.relnamespace
-  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname), false)`
+// DescribeLocked is DescribeQuery beside tutti.locked.
+const DescribeLocked = "SELECT tutti.describe(locks, barred)"
+
+// DescribeSome is DescribeLocked beside SomeTables.
+const DescribeSome = "SELECT tutti.describe_some(locks, false, false)"
+
+// SomeTables gives the tables whose schemas and names are in $1 and $2 like tutti.locked what this transaction has
+// locked.
+const SomeTables = `(SELECT ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname) AS locks,
+  '[]' AS changed) AS named`
 
 // fewTables is how many tables are described one by one, where all are.
 const fewTables = 128
@@ -38,12 +43,12 @@ func describeFunctions() string {
 		"SET enable_material = on "
 	return describeFunction("describe_some", indexes, apart) + describeFunction("describe_many", usual, "") +
 		install("describe.sql", words{
-			"index_plans": indexPlans,
-			"from_locked": fromLocked,
-			"rename_tag":  renameTag,
-			"move_tag":    moveTag,
-			"index_tag":   indexTag,
-			"few":         fewTables,
+			"index_plans":  indexPlans,
+			"rename_tag":   renameTag,
+			"move_tag":     moveTag,
+			"index_tag":    indexTag,
+			"few":          fewTables,
+			"creates_only": createsOnly,
 		})
 }
 
@@ -61,18 +66,41 @@ var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"
 // catalog that it takes for small, and which grows with the number of tables.
 const apart = "OFFSET 0"
 
+// usualTypes are the OIDs of types that travel in binary and are made of no others, and wordTypes of those of
+// PostgreSQL's that hold text. Tables of nothing but usual types are described with less than half the plan.
+const (
+	usualTypes = "16, 17, 20, 21, 23, 25, 26, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266, 1700, " +
+		"2950, 3802"
+	wordTypes = "19, 25, 114, 142, 1042, 1043, 1790, 3614, 3615, 3802, 4072"
+)
+
 // describeFunction is a function that describes some tables.
 func describeFunction(name, settings, apart string) string {
+	columns := fragment("describe_columns.sql", nil)
+	types := fragment("describe_types.sql", words{"columns": columns})
+	forms := fragment("describe_forms.sql", words{"apart": apart, "word_types": wordTypes})
+	parts := fragment("describe_parts.sql", words{"plain_types": PlainTypes, "form_own": formOwn})
+	tables := func(w words) string {
+		w["parts"], w["trigger_list"], w["trigger_name"] = parts, triggerList, TriggerName
+		w["truncate_trigger_name"], w["replica_trigger_name"] = TruncateTriggerName, replicaTriggerName
+		return fragment("describe_tables.sql", w)
+	}
 	return install("describe_function.sql", words{
-		"name":                  name,
-		"settings":              settings,
-		"apart":                 apart,
-		"types":                 fragment("describe_types.sql", nil),
-		"parts":                 fragment("describe_parts.sql", words{"plain_types": PlainTypes, "form_own": formOwn}),
-		"creates_only":          createsOnly,
-		"trigger_list":          triggerList,
-		"trigger_name":          TriggerName,
-		"truncate_trigger_name": TruncateTriggerName,
-		"replica_trigger_name":  replicaTriggerName,
+		"name":        name,
+		"settings":    settings,
+		"apart":       apart,
+		"types":       types,
+		"parts":       parts,
+		"usual_types": usualTypes,
+		"tables_of_usual_types": tables(words{
+			"recursive": "", "types": columns, "binary": "true", "join_binary": "", "words": wordTypes,
+		}),
+		"tables_of_any_types": tables(words{
+			"recursive":   "RECURSIVE ",
+			"types":       types + ", " + forms,
+			"binary":      "bt.ok",
+			"join_binary": " JOIN binary_types bt ON bt.root = a.atttypid",
+			"words":       "SELECT oid FROM words",
+		}),
 	})
 }

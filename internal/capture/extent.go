@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -45,7 +46,27 @@ func ExtentOfSQL(relation string, columns, keys bool, reach string) string {
 	return sql
 }
 
-func extentFunction() string { return install("extent.sql", words{"max": extentMax}) }
+func extentFunction() string {
+	return install("extent.sql", words{"max": extentMax, "index_plans": indexPlans}) +
+		install("around.sql", words{
+			"large_pages": largeTable, "index_plans": indexPlans, "events_query": EventsQuery,
+		})
+}
+
+// largeTable is how many pages make a table a large one.
+const largeTable = 1024
+
+// AroundSQL asks what decides where a definition runs: with temporary, locked, private, large and watched, in this
+// order. Relations are SQL for their OIDs, of which some may be NULL. Reach is how far those below count: 'below',
+// 'partitions' or 'none'; Shares and Divided are as in semantics and session have it.
+func AroundSQL(relations []string, reach string, shares, divided bool) string {
+	harmless := ""
+	if shares {
+		harmless = "AccessShareLock,RowShareLock"
+	}
+	return fmt.Sprintf("SELECT * FROM tutti.around(ARRAY[%s]::pg_catalog._oid, '%s', '{%s}', %t)",
+		strings.Join(relations, ","), reach, harmless, divided)
+}
 
 // Extent takes the answer to ExtentSQL, nil for NULL, and makes a writeset of it, without steps.
 func Extent(answer []byte, columns, types bool) (*writeset.Writeset, error) {
@@ -86,17 +107,8 @@ func (s *steps) beside() {
 	s.exclude([][2]string{{SchemaName, columnsName}, {SchemaName, typesName}})
 }
 
-// ChangedQuery gives the user tables that a definition holds now so that it may have changed them, or what their
-// rows mean: code of users that it ran may write anywhere.
-const ChangedQuery = `SELECT coalesce(pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, ` +
-	`c.relname)), '[]')::pg_catalog.text
-  FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-  WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.granted
-    AND l.mode IN ('RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-    AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')`
-
-// Beyond takes the answer to ChangedQuery and names a table in it that a definition does not hold;
-// empty if there is none.
+// Beyond takes what tutti.locked tells to be changed and names a table in it that a definition does not hold; empty if
+// there is none.
 func Beyond(w *writeset.Writeset, answer []byte) (string, error) {
 	var changed [][2]string
 	if err := json.Unmarshal(answer, &changed); err != nil {

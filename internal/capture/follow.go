@@ -10,7 +10,7 @@ import (
 // FollowQuery asks, in a transaction that has noted definitions, for what Follow needs. It runs
 // through tutti.privileged.
 func FollowQuery() string {
-	return "SELECT json_build_object('tables', tutti.describe()::json, 'rewritten', " +
+	return "SELECT json_build_object('tables', (" + DescribeQuery() + ")::json, 'rewritten', " +
 		"pg_catalog.string_to_array(pg_catalog.rtrim(pg_catalog.current_setting('tutti.rewritten', true), ','), " +
 		"',')::pg_catalog.int8[], 'events', " + EventsQuery + ", 'stands', tutti.views_stand(), 'views', " +
 		filledViews + ")::text"

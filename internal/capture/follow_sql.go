@@ -22,27 +22,23 @@ func followFunctions() string {
 		"direct_function":      strings.ReplaceAll(directFunction, "'", "''"),
 		"replica_trigger_name": replicaTriggerName,
 		"trigger_names":        "{" + strings.Join(triggerNames, ",") + "}",
-		"changed_query":        ChangedQuery,
 		"touched_query":        touchedQuery,
 		"events_query":         EventsQuery,
-		"locked_relations":     lockedRelations,
 		"code_query":           codeQuery,
 	})
 }
 
-// Statements of the applier of definitions, which is a superuser's.
-const (
-	// ReadyStatement has functions that are local to a session give way to a definition: $1 is the role that makes it,
-	// $2 its text. It returns whether the role is a superuser, NULL if there is none, and whether users have event
-	// triggers; the third column has set the role, where it is one and they have none.
-	ReadyStatement = "SELECT super, events, CASE WHEN super AND NOT events THEN pg_catalog.set_config('role', $1, " +
-		"true) END FROM tutti.ready($1, $2)"
-	// ChangedStatement gives the answer to ChangedQuery.
-	ChangedStatement = "SELECT tutti.changed_tables()"
-	// OwnSettings takes back what a definition or its origin has set, but for what was noted of the kinds of
-	// definitions.
-	OwnSettings = "SELECT tutti.own_settings()"
-)
+// Ready is a statement of the applier of definitions, which is a superuser's. It has functions that are local to a
+// session give way to a definition by a role. It returns whether the role is a superuser, NULL if there is none, and
+// whether users have event triggers; the third column has set the role, where it is one and they have none.
+func Ready(role, definition string) string {
+	return fmt.Sprintf("SELECT super, events, CASE WHEN super AND NOT events THEN pg_catalog.set_config('role', "+
+		"%[1]s, true) END FROM tutti.ready(%[1]s, %[2]s)", escaped(role), escaped(definition))
+}
+
+// OwnSettings takes back what a definition or its origin has set, but for what was noted of the kinds of
+// definitions; for the same applier.
+const OwnSettings = "SELECT tutti.own_settings()"
 
 // adoptFunctions makes functions of schema tutti, given by name, members of the extension.
 func adoptFunctions(names []string) string {

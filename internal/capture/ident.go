@@ -14,6 +14,9 @@ func Quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`
 
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
+// escaped is literal, whatever standard_conforming_strings says.
+func escaped(s string) string { return " E" + literal(strings.ReplaceAll(s, `\`, `\\`)) }
+
 // literals are the elements of an array.
 func literals(list []string) string {
 	out := make([]string, len(list))

@@ -75,7 +75,7 @@ func inPlace() []string {
 
 // outsideFunction installs tutti.outside: the names, in lower case, of functions and relations that may do something
 // outside of the database, but for OutsideFunctions themselves. NULL: as before. Known: what was before is known, had:
-// there were some.
+// there were some, made: what has changed since is this transaction's, locks: the tables that were changed.
 func outsideFunction() string {
 	trees := strings.TrimSpace(expand("trees.sql", nil))
 	list := func(names []string) string { return "'" + strings.Join(names, "','") + "'" }
@@ -89,7 +89,6 @@ func outsideFunction() string {
 		"outside_all":       OutsideAll,
 		"own_functions":     list(inPlace()),
 		"trees":             trees,
-		"locked_relations":  lockedRelations,
 		"written":           fragment("outside_written.sql", words{"trees": trees, "own_functions": list(inPlace())}),
 	})
 }

@@ -253,9 +253,6 @@ func (Collector) Carried() []string { return capture.CarriedSettings }
 // Catalog is another value after every definition.
 func (c Collector) Catalog() any { return c.tables() }
 
-// AskEventTriggers is a condition in SQL: whether users have event triggers that are enabled.
-func (c Collector) AskEventTriggers() string { return capture.EventsQuery }
-
 // Code reports whether there are functions of clients'.
 func (c Collector) Code() bool { return c.tables().Code() }
 

@@ -113,6 +113,18 @@ func (Collector) TurnStatements() (on, off string) {
 	return "SET " + capture.TurnSetting + " = " + capture.DDLTurn, "RESET " + capture.TurnSetting
 }
 
+// AskAround asks what decides where a definition runs.
+func (Collector) AskAround(st *semantics.Statement, names []string) string {
+	reach, divided := "below", true
+	switch of := &st.Confined; {
+	case of.Apart || of.Of != "":
+		reach = "none"
+	case of.Reach == semantics.ReachPartitions || of.Reach == semantics.ReachNone:
+		reach, divided = of.Reach.String(), false
+	}
+	return capture.AroundSQL(names, reach, st.Shares, divided)
+}
+
 // AskExtent asks which tables a definition may change.
 func (Collector) AskExtent(st *semantics.Statement) string {
 	of := &st.Confined

@@ -97,48 +97,46 @@ func giveWay(ctx context.Context, conn *pgx.Conn, sql string, heirs bool) error 
 
 func (a *Applier) defineOnce(ctx context.Context, last uint64, origin uint32, d session.Definition) (unmarked bool,
 	tag string, err error) {
-	tx, err := a.Pgx.BeginTx(ctx, a.level())
-	if err != nil {
-		return false, "", err
-	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, tx.Rollback(ctx))
+			err = errors.Join(err, a.Conn.ExecPrepared(ctx, ApplyRollback, nil, nil, nil).Read().Err)
 		}
 	}()
-	if err := a.assume(ctx, origin, d, [2]string{capture.SessionSetting, capture.SessionDefines}); err != nil {
-		return unmarked, "", err
-	}
-	if !d.Detach.Waits {
+	before := a.begin() + a.assuming(origin, d, [2]string{capture.SessionSetting, capture.SessionDefines})
+	if !d.Detach.Waits && d.Detach.Ends {
+		if _, err := a.Conn.Exec(ctx, before).ReadAll(); err != nil {
+			return unmarked, "", err
+		}
 		if unmarked, err = a.unmark(ctx, &d); err != nil {
 			return unmarked, "", err
 		}
+		before = ""
 	}
-	if tag, err = a.runAs(ctx, d); err != nil {
+	if tag, err = a.runAs(ctx, before, d); err != nil {
 		return unmarked, "", err
 	}
-	if err := a.within(ctx, &d); err != nil {
+	f, err := catalog.Look(ctx, a.Pgx, a.Tables, ownAgain...)
+	if err == nil {
+		err = within(&d, f)
+	}
+	if err != nil {
 		return unmarked, "", err
 	}
-	if err := a.follow(ctx, tx); err != nil {
+	tables, err := f.Install(ctx)
+	if err != nil {
 		return unmarked, "", err
 	}
+	a.Tables = tables
 	return unmarked, tag, a.End(ctx, last, nil)
 }
 
-// within gives the applier its own settings back, and refuses a definition that has changed a table which it does not
-// hold: then transactions that have written to the table may have been let through. That is so at every member, and its
-// origin has it ordered again, as a barrier.
-func (a *Applier) within(ctx context.Context, d *session.Definition) error {
-	extent := d.Extent
-	if extent.Barrier || d.Detach.Ends { // which its member may have done already
-		return a.again(ctx)
+// within refuses a definition that has changed a table which it does not hold: then transactions that have written to
+// the table may have been let through. That is so at every member, and its origin has it ordered again, as a barrier.
+func within(d *session.Definition, f *catalog.Followed) error {
+	if d.Extent.Barrier || d.Detach.Ends { // which its member may have done already
+		return nil
 	}
-	r, err := a.Conn.Exec(ctx, ownAgain+"; "+capture.ChangedStatement).ReadAll()
-	if err != nil {
-		return err
-	}
-	table, err := capture.Beyond(extent, r[len(r)-1].Rows[0][0])
+	table, err := capture.Beyond(d.Extent, f.Changed)
 	if err == nil && table != "" && !semantics.SpellsFunction(d.SQL) {
 		return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: wire.CodeTuttiWider,
 			Message: fmt.Sprintf("the definition changes table %s, which it does not name", table)}
@@ -146,22 +144,29 @@ func (a *Applier) within(ctx context.Context, d *session.Definition) error {
 	return err
 }
 
-// assume sets the origin's settings for the open transaction, and more; sequences made in it have their home there.
-func (a *Applier) assume(ctx context.Context, origin uint32, d session.Definition, more ...[2]string) error {
+// assuming are statements that set the origin's settings for the open transaction, and more; sequences made in it have
+// their home there.
+func (a *Applier) assuming(origin uint32, d session.Definition, more ...[2]string) string {
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLOn},
 		{capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}
-	_, err := a.Set(ctx, append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), d.Settings, more, true)
-	return err
+	sql, _ := setting(append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), d.Settings, more, true)
+	return sql + ";"
 }
 
-// Set sets settings of ours, then the origin's, then more, for the open transaction or the session, and returns the
-// origin's role.
-func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Setting, more [][2]string,
-	local bool) (role string, err error) {
-	sql := "RESET ROLE; SELECT 1"
+// Set sets settings of ours, then the origin's, for the session, and returns the origin's role.
+func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Setting) (role string, err error) {
+	sql, role := setting(own, theirs, nil, false)
+	_, err = a.Conn.Exec(ctx, sql).ReadAll()
+	return role, err
+}
+
+// setting are statements that set settings of ours, then the origin's, then more, for the open transaction or the
+// session; with the origin's role.
+func setting(own [][2]string, theirs []session.Setting, more [][2]string, local bool) (sql, role string) {
+	sql = "RESET ROLE; SELECT 1"
 	add := func(name, value string) {
 		sql += fmt.Sprintf(", pg_catalog.set_config('%s', '%s', %t)", Literal(name), Literal(value), local)
 	}
@@ -178,15 +183,15 @@ func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Set
 	for _, s := range more {
 		add(s[0], s[1])
 	}
-	_, err = a.Conn.Exec(ctx, sql).ReadAll()
-	return role, err
+	return sql, role
 }
 
 // runAs runs the statement with the rights of the origin's role. This connection is a
 // superuser's, and code of users may run inside a definition (a CHECK that calls a
 // function); it must not be able to RESET ROLE. So roles that are no superusers run it
-// inside a SECURITY DEFINER function they own, where PostgreSQL refuses to change the role.
-func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, err error) {
+// inside a SECURITY DEFINER function they own, where PostgreSQL refuses to change the role. Before are statements that
+// set the origin's settings, each with a semicolon.
+func (a *Applier) runAs(ctx context.Context, before string, d session.Definition) (tag string, err error) {
 	role := ""
 	for _, s := range d.Settings {
 		if s.Name == session.RoleSetting {
@@ -194,16 +199,21 @@ func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}
 	}
 	if a.yields {
+		if _, err := a.Conn.Exec(ctx, before).ReadAll(); err != nil {
+			return "", err
+		}
 		if err := giveWay(ctx, a.Pgx, d.SQL, a.heirs); err != nil {
 			return "", err
 		}
+		before = ""
 	}
-	var super *bool
-	var events bool
-	if err := a.Pgx.QueryRow(ctx, capture.ReadyStatement, role, d.SQL).Scan(&super, &events, nil); err != nil {
+	answers, err := a.Conn.Exec(ctx, before+capture.Ready(role, d.SQL)).ReadAll()
+	if err != nil {
 		return "", err
 	}
-	if super == nil {
+	ready := answers[len(answers)-1].Rows[0]
+	super, events := string(ready[0]) == "t", string(ready[1]) == "t"
+	if ready[0] == nil {
 		return "", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42704",
 			Message: fmt.Sprintf("role %q does not exist", role)}
 	}
@@ -220,10 +230,10 @@ func (a *Applier) runAs(ctx context.Context, d session.Definition) (tag string, 
 		}()
 	}
 	owner := pgx.Identifier{role}.Sanitize()
-	if *super && !events {
+	if super && !events {
 		return a.Run(ctx, "", d.SQL) // the role is set
 	}
-	if *super {
+	if super {
 		return a.Run(ctx, "SET LOCAL ROLE "+owner, d.SQL)
 	}
 	return a.runInside(ctx, owner, d.SQL, watched)
@@ -332,9 +342,13 @@ func unwrapped(e *pgconn.PgError, sql string) *pgconn.PgError {
 
 func Literal(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
-// follow makes triggers fit the changed schema.
-func (a *Applier) follow(ctx context.Context, tx catalog.Querier) error {
-	tables, err := catalog.Follow(ctx, tx, a.Tables)
+// follow makes triggers fit the changed schema. First are statements that go before.
+func (a *Applier) follow(ctx context.Context, first ...string) error {
+	f, err := catalog.Look(ctx, a.Pgx, a.Tables, first...)
+	if err != nil {
+		return err
+	}
+	tables, err := f.Install(ctx)
 	if err == nil {
 		a.Tables = tables
 	}

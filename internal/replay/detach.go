@@ -354,7 +354,7 @@ func (s *detachStep) start(ctx context.Context) error {
 	} else if len(r[0].Rows) > 0 {
 		own = [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOwn}}
 	}
-	role, err := a.Set(ctx, own, s.d.Settings, nil, false)
+	role, err := a.Set(ctx, own, s.d.Settings)
 	if err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}

@@ -158,6 +158,14 @@ func (a *Applier) level() pgx.TxOptions {
 	return pgx.TxOptions{}
 }
 
+// begin is a statement that begins it, with a semicolon.
+func (a *Applier) begin() string {
+	if a.level().IsoLevel == pgx.RepeatableRead {
+		return "BEGIN ISOLATION LEVEL REPEATABLE READ;"
+	}
+	return "BEGIN;"
+}
+
 // End commits what a definer has carried out up to ordinal last, with the progress, or says that it is done.
 func (a *Applier) End(ctx context.Context, last uint64, tasks []engine.Task) error {
 	beside, err := a.Job.settle(ctx)
@@ -306,7 +314,7 @@ func (a *Applier) tryConcurrently(ctx context.Context, d *session.Definition, an
 	}()
 	// As a replica: an event trigger that was made since the client asked for the index fires nowhere.
 	role, err := a.Set(ctx, [][2]string{{"session_replication_role", "replica"}, {capture.DDLSetting, capture.DDLOn},
-		{capture.TransactionSetting, "on"}}, d.Settings, nil, false)
+		{capture.TransactionSetting, "on"}}, d.Settings)
 	if err != nil {
 		return "", err
 	}

@@ -75,10 +75,7 @@ func (a *Applier) AttemptSteps(ctx context.Context, last uint64, t engine.Task) 
 			return nil
 		}
 		changed = false
-		if err := a.again(ctx); err != nil {
-			return err
-		}
-		if err := a.follow(ctx, tx); err != nil {
+		if err := a.follow(ctx, ownAgain...); err != nil {
 			return err
 		}
 		return a.Forget(ctx) // what is prepared may name types that are gone
@@ -126,11 +123,11 @@ func (a *Applier) AttemptSteps(ctx context.Context, last uint64, t engine.Task) 
 // again gives the applier its own settings back inside a transaction; what was noted of the kinds of
 // definitions is kept.
 func (a *Applier) again(ctx context.Context) error {
-	_, err := a.Conn.Exec(ctx, ownAgain).ReadAll()
+	_, err := a.Conn.Exec(ctx, strings.Join(ownAgain, ";")).ReadAll()
 	return err
 }
 
-const ownAgain = "RESET ROLE; " + capture.OwnSettings
+var ownAgain = []string{"RESET ROLE", capture.OwnSettings}
 
 // asReplica lets no triggers of users fire in the rest of the transaction, or until the next definition.
 func (a *Applier) asReplica(ctx context.Context) error {
@@ -150,10 +147,8 @@ func (a *Applier) stepDefinition(ctx context.Context, origin uint32, step []byte
 		return a.stepQuery(ctx, origin, d)
 	}
 	// Its origin has looked at it, where it may have found temporary objects of the session's.
-	if err := a.assume(ctx, origin, d, [2]string{"check_function_bodies", "off"}); err != nil {
-		return err
-	}
-	if _, err = a.runAs(ctx, d); err != nil {
+	before := a.assuming(origin, d, [2]string{"check_function_bodies", "off"})
+	if _, err = a.runAs(ctx, before, d); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(strings.Fields(d.SQL), " "), err)
 	}
 	return nil
@@ -165,10 +160,7 @@ func (a *Applier) stepQuery(ctx context.Context, origin uint32, d session.Defini
 	if err := a.Conn.ExecPrepared(ctx, applySave, nil, nil, nil).Read().Err; err != nil {
 		return err
 	}
-	err := a.assume(ctx, origin, d)
-	if err == nil {
-		_, err = a.runAs(ctx, d)
-	}
+	_, err := a.runAs(ctx, a.assuming(origin, d), d)
 	end := applyKeep
 	var pg *pgconn.PgError
 	switch {
@@ -266,6 +258,9 @@ func (a *Applier) Changed(ctx context.Context, ws *writeset.Writeset) error {
 	for i, t := range ws.Tables {
 		names[i] = [2]string{t.Schema, t.Name}
 	}
-	a.Tables, err = catalog.DescribeSome(ctx, tx, a.Tables, names)
+	noted, err := capture.NoteTags(ws)
+	if err == nil {
+		a.Tables, err = catalog.DescribeSome(ctx, tx, a.Tables, names, noted...)
+	}
 	return errors.Join(err, tx.Rollback(ctx), a.Forget(ctx))
 }

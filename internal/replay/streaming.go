@@ -413,7 +413,7 @@ func (f *Streaming) follow(ctx context.Context, try *foretry) error {
 	if _, err := a.Conn.Exec(ctx, "SET LOCAL session_replication_role = origin").ReadAll(); err != nil {
 		return err
 	}
-	if err := a.follow(ctx, a.Pgx); err != nil {
+	if err := a.follow(ctx); err != nil {
 		return err
 	}
 	try.stream = f.stream()

@@ -64,6 +64,9 @@ type Extents interface {
 	Detach(answer []byte) (Detach, *writeset.Writeset, error)
 	// TurnStatements are what goes before and after a definition that the backend carries out at its place, see Turn.
 	TurnStatements() (on, off string)
+	// AskAround asks what decides where a definition runs; names are SQL for the OIDs of the relations that it names,
+	// where there are such.
+	AskAround(st *semantics.Statement, names []string) (sql string)
 	// AskExtent asks which tables a definition may change, Extent takes the only value of the answer and makes a
 	// writeset without steps of it. Without an answer it is a barrier.
 	AskExtent(st *semantics.Statement) (sql string)
@@ -108,8 +111,6 @@ type Facts interface {
 	Code() bool
 	// EventTriggers reports whether the database has event triggers of users.
 	EventTriggers() bool
-	// AskEventTriggers is a condition in SQL: whether it has some that are enabled.
-	AskEventTriggers() string
 	// Reach tells what a statement may do that its transaction does not show, as far as its text and the catalog
 	// tell.
 	Reach(sql string) Reach

@@ -20,7 +20,6 @@ type definitions struct {
 	host    definitionsHost
 	extents Extents
 	marks   Marks
-	facts   Facts
 
 	txn        *txn.Machine
 	tx         *transaction
@@ -262,61 +261,18 @@ func (f *definitions) look(st semantics.Statement) (around surroundings, err err
 			return around, err
 		}
 	}
-	names, harmless := []string{"NULL"}, ""
-	if st.Shares {
-		harmless = " AND l.mode NOT IN ('AccessShareLock', 'RowShareLock')"
-	}
-	for _, r := range st.Relations {
-		names = append(names, "pg_catalog.to_regclass("+quoted(r)+")")
-	}
-	below, large := inheritors, "relkind = 'p' OR "
-	switch {
-	case st.Confined.Apart || st.Confined.Of != "":
-		below = ""
-	case st.Confined.Reach == semantics.ReachPartitions:
-		below, large = inheritors+" AND p.relispartition", ""
-	case st.Confined.Reach == semantics.ReachNone:
-		below, large = "", ""
+	names := make([]string, len(st.Relations))
+	for i, r := range st.Relations {
+		names[i] = "pg_catalog.to_regclass(" + quoted(r) + ")"
 	}
 	// A name of too many parts fails here; the definition then tells the client why.
-	var sql []string
-	if !f.txn.Active() {
-		sql = append(sql, jitOff)
-	}
-	r, rows, err := f.backend.ask(append(sql, "WITH RECURSIVE o AS (SELECT oid FROM pg_catalog.pg_class "+
-		"WHERE oid IN ("+
-		strings.Join(names, ",")+")"+below+"),"+
-		" c AS (SELECT p.oid, p.xmax, p.relpersistence, p.relkind, p.relpages FROM pg_catalog.pg_class p JOIN o ON "+
-		"o.oid = p.oid)"+
-		" SELECT coalesce((SELECT bool_and(relpersistence = 't') FROM c), false),"+
-		" EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON c.oid = l.relation WHERE l.locktype = 'relation' AND "+
-		"l.pid <> pg_backend_pid()"+harmless+")"+
-		" OR EXISTS (SELECT FROM pg_catalog.pg_locks l JOIN c ON "+describedByAnother+
-		" WHERE l.pid <> pg_backend_pid()),"+
-		" pg_my_temp_schema() <> 0 OR current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM c WHERE "+
-		large+"relpages > "+largePages+"), "+f.facts.AskEventTriggers())...)
-	if err != nil || r.failed != nil || len(rows) != len(sql)+1 {
+	r, rows, err := f.backend.ask(f.extents.AskAround(&st, names))
+	if err != nil || r.failed != nil || len(rows) != 1 {
 		return around, err
 	}
-	yes := func(i int) bool { return string(rows[len(sql)][i]) == "t" }
+	yes := func(i int) bool { return string(rows[0][i]) == "t" }
 	return surroundings{yes(0), yes(1), yes(2), yes(3), yes(4)}, nil
 }
-
-// jitOff spares what is asked together with it the compiler, which takes seconds if the client has switched off a kind
-// of plan: then PostgreSQL takes any other for costly.
-const jitOff = "SELECT pg_catalog.set_config('jit', 'off', true)"
-
-// inheritors are the partitions and children of o.
-const inheritors = " UNION SELECT h.inhrelid FROM o JOIN pg_catalog.pg_inherits h ON h.inhparent = o.oid JOIN " +
-	"pg_catalog.pg_class p ON p.oid = h.inhrelid WHERE true"
-
-// describedByAnother: the row of pg_class that describes c is changed or locked by l's transaction (GRANT, SELECT …
-// FOR UPDATE), or by several, of which one may be l's.
-const describedByAnother = "l.transactionid = c.xmax OR l.relation = 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
-	"l.mode = 'RowShareLock' AND c.xmax <> '0'"
-
-// largePages makes a table a large one.
-const largePages = "1024"
 
 // define has a definition take its place in the order.
 func (f *definitions) define(st *semantics.Statement) (bool, error) {

@@ -167,7 +167,7 @@ func statements(s *Session, w *within, o Options) {
 	}
 	w.definitions = definitions{
 		backend: &s.backend, host: definitionsHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Definitions},
-		extents: o.Collector.Extents, marks: o.Collector.Marks, facts: o.Collector.Facts, txn: &s.txn, tx: &s.tx,
+		extents: o.Collector.Extents, marks: o.Collector.Marks, txn: &s.txn, tx: &s.tx,
 		block: &s.block, schema: &w.schema, tableLocks: &w.tableLocks, carrying: &w.carrying, relaying: &s.relaying,
 		unnamed: &s.named.unnamed, executing: &s.executing, results: &s.results,
 	}

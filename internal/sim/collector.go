@@ -126,7 +126,6 @@ func (f facts) Catalog() any {
 
 func (facts) Code() bool                         { return false }
 func (facts) EventTriggers() bool                { return false }
-func (facts) AskEventTriggers() string           { return "false" }
 func (facts) Reach(string) session.Reach         { return session.Reach{} }
 func (facts) Unkeyed(*semantics.Compared) bool   { return false }
 func (facts) Piecewise(schema, name string) bool { return true }

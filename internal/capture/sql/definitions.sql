@@ -63,7 +63,8 @@ END $tutti$;
 -- What a function has done to owners and roles is noted in front of the definition that may need it.
 CREATE OR REPLACE FUNCTION tutti.ahead() RETURNS event_trigger LANGUAGE plpgsql AS $tutti$
 BEGIN
-  IF pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.<>) '{{ddl_own}}' AND pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.<>) '{{ddl_on}}' AND pg_catalog.concat(pg_catalog.current_setting('tutti.extension', true)) OPERATOR(pg_catalog.=) '' AND {{shared_changed}} THEN
+  IF pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.=) '{{ddl_own}}' OR pg_catalog.current_setting('{{ddl}}') OPERATOR(pg_catalog.=) '{{ddl_on}}' THEN RETURN; END IF; -- by itself: what follows takes longer to prepare
+  IF pg_catalog.concat(pg_catalog.current_setting('tutti.extension', true)) OPERATOR(pg_catalog.=) '' AND {{shared_changed}} THEN
     CASE pg_catalog.current_setting('{{tx}}', true)
       WHEN 'on', '{{bulk_setting}}' THEN NULL; WHEN '{{inside_setting}}' THEN PERFORM tutti.enter_inside(); WHEN '{{direct}}' THEN PERFORM pg_catalog.set_config('{{tx}}', 'on', true);
       ELSE RETURN;

@@ -1,7 +1,5 @@
 -- The columns of tables, and all types that theirs are made of.
-atts AS (
-  SELECT * FROM pg_attribute WHERE attrelid = ANY (wanted) AND attnum > 0 AND NOT attisdropped
-), reach(root, typ) AS (
+{{columns}}, reach(root, typ) AS (
   SELECT DISTINCT atttypid, atttypid FROM atts
   UNION
   SELECT r.root, e.next FROM reach r JOIN LATERAL (

@@ -1,6 +1,6 @@
 DROP FUNCTION IF EXISTS tutti.extent(pg_catalog.text[], pg_catalog.name[], pg_catalog.bool);
 CREATE OR REPLACE FUNCTION tutti.extent(relations pg_catalog.text[], searched pg_catalog.name[], columns pg_catalog.bool, keys pg_catalog.bool, reach pg_catalog.text) RETURNS pg_catalog.text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on AS $tutti$
+LANGUAGE plpgsql STABLE{{index_plans}}AS $tutti$
 #variable_conflict use_column
 BEGIN RETURN (
   WITH RECURSIVE written AS MATERIALIZED (SELECT parse_ident(r) AS parts FROM unnest(relations) r),
@@ -16,12 +16,13 @@ BEGIN RETURN (
   around AS (
     SELECT oid FROM family
     UNION SELECT k.confrelid FROM pg_constraint k JOIN family f ON f.oid = k.conrelid WHERE k.contype = 'f' AND reach = 'around'
-    UNION SELECT k.conrelid FROM pg_constraint k JOIN family f ON f.oid = k.confrelid WHERE k.contype = 'f' AND (keys OR reach = 'around')),
+    UNION SELECT k.conrelid FROM family f JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.oid AND d.classid = 'pg_constraint'::regclass
+      JOIN pg_constraint k ON k.oid = d.objid WHERE k.contype = 'f' AND k.confrelid = f.oid AND (keys OR reach = 'around')),
   tables AS MATERIALIZED (
     SELECT n.nspname::text AS schema, c.relname::text AS name FROM around a JOIN pg_class c ON c.oid = a.oid
       JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
     UNION SELECT schema, name FROM named),
-  types AS (SELECT t.oid, t.typarray FROM family f JOIN pg_type t ON t.typrelid = f.oid)
+  types AS (SELECT t.oid, t.typarray FROM family f JOIN pg_class c ON c.oid = f.oid JOIN pg_type t ON t.oid = c.reltype)
   SELECT CASE WHEN (SELECT count(*) FROM tables) <= {{max}}
     AND NOT EXISTS (SELECT FROM written WHERE cardinality(parts) > 2)
     AND NOT (columns AND EXISTS (SELECT FROM types JOIN pg_depend d ON d.refobjid IN (types.oid, types.typarray)

@@ -64,10 +64,19 @@ CREATE OR REPLACE FUNCTION tutti.hide_triggers(rel pg_catalog.oid, yes pg_catalo
 BEGIN
   UPDATE pg_trigger SET tgisinternal = yes, tgenabled = CASE tgname WHEN '{{replica_trigger_name}}' THEN 'R' ELSE tgenabled END WHERE tgrelid = rel AND tgname = ANY ('{{trigger_names}}'::_name) AND tgisinternal <> yes;
 END $tutti$;
--- The answer to ChangedQuery.
-CREATE OR REPLACE FUNCTION tutti.changed_tables() RETURNS pg_catalog.text LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DROP FUNCTION IF EXISTS tutti.changed_tables(); -- of earlier versions
+-- What this transaction has locked as definitions do, of that what it has locked against writers, and a JSON array of schema and name
+-- of the tables of users that it holds so that it may have changed them, or what their rows mean: code of users that it ran may write
+-- anywhere. PostgreSQL looks at the locks of all sessions for that, so it is asked once.
+CREATE OR REPLACE FUNCTION tutti.locked(OUT locks pg_catalog._oid, OUT barred pg_catalog._oid, OUT changed pg_catalog.text) LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DECLARE written oid[];
 BEGIN
-  RETURN ({{changed_query}});
+  SELECT coalesce(array_agg(l.relation) FILTER (WHERE l.mode <> 'RowExclusiveLock'), '{}'), coalesce(array_agg(l.relation) FILTER (WHERE l.mode IN ('ShareLock', 'AccessExclusiveLock')), '{}'),
+      array_agg(l.relation) FILTER (WHERE l.mode <> 'ShareUpdateExclusiveLock') INTO locks, barred, written
+    FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted
+      AND l.mode IN ('RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock');
+  changed := (SELECT coalesce(json_agg(DISTINCT jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = ANY (written) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'));
 END $tutti$;
 -- A JSON array of schema and name of the tables that this transaction has locked as definitions do, and whether against writers.
 CREATE OR REPLACE FUNCTION tutti.touched() RETURNS pg_catalog.json LANGUAGE plpgsql{{index_plans}}AS $tutti$
@@ -90,16 +99,17 @@ BEGIN
 END $tutti$;
 -- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
 -- says nothing of the rest: then views, rights or code are NULL, which leaves them as they were. Known: what was before is known,
--- deferred and granted are how it was. What tutti.inside defers is queued in procedures that commit alone.
+-- deferred and granted are how it was; locks are what it has locked. What tutti.inside defers is queued in procedures that commit alone.
 DROP FUNCTION IF EXISTS tutti.besides(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool);
-CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool, OUT code pg_catalog.bool)
+DROP FUNCTION IF EXISTS tutti.besides(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool, pg_catalog._oid);
+CREATE OR REPLACE FUNCTION tutti.besides(known pg_catalog.bool, deferred pg_catalog.bool, granted pg_catalog.bool, locks pg_catalog._oid, OUT defers pg_catalog.bool, OUT views pg_catalog._text, OUT rights pg_catalog._text, OUT events pg_catalog.bool, OUT code pg_catalog.bool)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = on SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 #variable_conflict use_variable
 DECLARE tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
 BEGIN
   PERFORM tutti.rearm();
   IF tags IS NOT NULL AND NOT deferred THEN
-    defers := tutti.defers(ARRAY({{locked_relations}}));
+    defers := tutti.defers(locks);
   ELSE
     defers := EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgdeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass)
       OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass);
@@ -120,4 +130,4 @@ BEGIN
   RETURN EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgrelid = ANY (wanted) AND g.tgdeferrable AND c.relpersistence <> 't')
     OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.conrelid = ANY (wanted) AND k.condeferrable AND c.relpersistence <> 't');
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.changed_tables, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.locked, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;

@@ -1,4 +1,5 @@
-CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool) RETURNS pg_catalog._text
+DROP FUNCTION IF EXISTS tutti.outside(pg_catalog.bool, pg_catalog.bool); -- of earlier versions
+CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool, made pg_catalog.bool, locks pg_catalog._oid) RETURNS pg_catalog._text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 DECLARE
   tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
@@ -6,8 +7,7 @@ DECLARE
   own text[]; -- what a tree has that calls one of PostgreSQL's that does something outside
   runs text[]; -- or runs a text
   -- The transaction has made, or changed, what may do so, as nothing did before.
-  fresh bool := known AND NOT had AND current_setting('tutti.tags', true) <> '' AND current_setting('tutti.tags', true) !~ 'EXTENSION|LANGUAGE';
-  locked oid[];
+  fresh bool := made AND known AND NOT had AND current_setting('tutti.tags', true) <> '' AND current_setting('tutti.tags', true) !~ 'EXTENSION|LANGUAGE';
   kinds text[]; functions bool[]; oids oid[]; names text[]; -- what does so by itself
   found text[] := CASE WHEN silent THEN '{h}' ELSE '{}' END;
 BEGIN
@@ -15,9 +15,8 @@ BEGIN
      OR NOT had AND tags <@ '{DROP TABLE,DROP INDEX,DROP TRIGGER,DROP SEQUENCE,DROP VIEW,DROP FUNCTION,DROP PROCEDURE,DROP DOMAIN,DROP TYPE,DROP SCHEMA,CREATE SCHEMA,COMMENT,GRANT,REVOKE}' THEN
     RETURN NULL;
   END IF;
-  IF fresh AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
-    locked := ARRAY({{locked_relations}});
-    IF NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) WHERE t.rel = ANY (locked)) THEN
+  IF NOT had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,DROP VIEW,COMMENT,GRANT,REVOKE}' THEN
+    IF NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) WHERE t.rel = ANY (locks)) THEN
       RETURN NULL;
     END IF;
   END IF;

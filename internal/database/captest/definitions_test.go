@@ -244,7 +244,7 @@ var definitions = []string{
 func TestDefinitionsReachNoFurther(t *testing.T) {
 	p := newPair(t)
 	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; "+related+"; COMMIT")
-	partial, before := 0, p.describes("describe_all")
+	partial, before := 0, p.describes(describeAll)
 	for _, sql := range definitions {
 		p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; SET LOCAL search_path = f, public; SET "+
 			"LOCAL tutti.tags = ''; SET LOCAL client_min_messages = error")
@@ -272,9 +272,9 @@ func (p *pair) reaches(before capture.Catalog, sql string) (partial bool) {
 	p.scan(p.a, "SELECT tutti.partial()", &partial)
 	var described capture.Catalog
 	if partial {
-		described = p.describes("describe")
+		described = p.describes(capture.DescribeQuery())
 	}
-	full := p.describes("describe_all")
+	full := p.describes(describeAll)
 	for _, apart := range apart(full) {
 		t.Errorf("%s: %s names an index that is not there", sql, apart)
 	}
@@ -336,17 +336,17 @@ func TestDroppedMeanwhile(t *testing.T) {
 	other := pgtest.Shared(t).Connect(t, p.dbA)
 	p.install(other)
 	p.exec(p.a, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; ALTER TYPE e RENAME TO f")
-	statements := capture.Refresh(p.describes("describe_all"))
+	statements := capture.Refresh(p.describes(describeAll))
 	p.exec(other, "BEGIN; SET LOCAL backtrace_functions = 'tutti_own'; DROP TABLE gone; DROP SCHEMA s CASCADE; "+
 		"ALTER TABLE moves RENAME TO moved; CREATE TABLE moves(e int)")
-	changed := capture.Refresh(p.describesTo(other, "describe_all"))
+	changed := capture.Refresh(p.describesTo(other, describeAll))
 	for _, sql := range append(changed, "COMMIT") {
 		p.exec(other, sql)
 	}
 	for _, sql := range append(statements, "COMMIT") {
 		p.exec(p.a, sql)
 	}
-	for _, d := range p.describes("describe_all").Tables {
+	for _, d := range p.describes(describeAll).Tables {
 		if d.Trigger != capture.Signature(d) && d.Name != "moved" { // the type's new name was not known to who moved it
 			t.Errorf("%s has trigger %s", d.Name, d.Trigger)
 		}
@@ -356,19 +356,19 @@ func TestDroppedMeanwhile(t *testing.T) {
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // describes gives a description.
-func (p *pair) describes(function string) capture.Catalog {
+func (p *pair) describes(query string) capture.Catalog {
 	p.t.Helper()
-	return p.describesTo(p.a, function)
+	return p.describesTo(p.a, query)
 }
 
 // describesTo gives what a connection sees.
-func (p *pair) describesTo(c *pgx.Conn, function string) capture.Catalog {
+func (p *pair) describesTo(c *pgx.Conn, query string) capture.Catalog {
 	p.t.Helper()
 	var text string
-	p.scan(c, "SELECT tutti."+function+"()", &text)
+	p.scan(c, query, &text)
 	d, err := capture.DecodeDescribe([]byte(text))
 	if err != nil {
-		p.t.Fatal(function, err)
+		p.t.Fatal(query, err)
 	}
 	for i := range d.Tables {
 		for j := range d.Tables[i].Columns {

@@ -21,6 +21,8 @@ type Querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // settings are what our own statements need; the planner's are the applier's otherwise.
@@ -108,40 +110,91 @@ func Refresh(ctx context.Context, q Querier) error {
 // Follow is Refresh after definitions in q's open transaction, and Describe. Only the tables that they
 // changed are looked at, if that can be told; the others are as in before.
 func Follow(ctx context.Context, q Querier, before *Tables) (after *Tables, err error) {
-	query := capture.DescribeQuery()
-	if before == nil { // to install schema tutti is a definition as well, and has touched no table
-		query = describeAll
-	}
-	columns, back := own()
-	var old []string
-	c, b, err := describe(ctx, q, before, query, columns+", ", ownTo(&old))
+	f, err := Look(ctx, q, before)
 	if err != nil {
 		return nil, err
 	}
-	statements := append(capture.Refresh(c), capture.SettleSequences, "SELECT set_config('tutti.tags', '', true)")
-	if b.events { // else not: PostgreSQL would forget the plan of the description
-		statements = []string{capture.Unseen(statements)}
-	}
-	if _, err := q.Exec(ctx, strings.Join(append(statements, back(old)), ";\n")); err != nil {
-		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
-	}
-	c.Installed()
-	return tables(c, b, before)
+	return f.Install(ctx)
 }
 
-// describe runs a query that describes tables, and asks what else is wanted. Before is what is known, or nil. More are
-// columns that go before, to is where they go.
-func describe(ctx context.Context, q Querier, before *Tables, query, more string, to []any,
-	args ...any) (c capture.Catalog, b besides, err error) {
-	var text string
-	deferrable, granted, some := false, false, false
+// Followed is what definitions in an open transaction have left, before its tables have the triggers they should have.
+type Followed struct {
+	// Changed is for capture.Beyond; nil if nothing was known before.
+	Changed []byte
+
+	q      Querier
+	before *Tables
+	tables capture.Catalog
+	beside besides
+	back   string // what gives the caller its own settings again
+}
+
+// Look is the first part of Follow, and Install the second one. First are statements that go before.
+func Look(ctx context.Context, q Querier, before *Tables, first ...string) (*Followed, error) {
+	columns, back := own()
+	var old []string
+	ask := asking{before: before, first: first, query: capture.DescribeLocked, of: "tutti.locked()", made: true,
+		more: columns + ", ", to: ownTo(&old)}
+	if before == nil { // to install schema tutti is a definition as well, and has touched no table
+		ask.query, ask.of = describeAll, noTables
+	}
+	f := &Followed{q: q, before: before}
+	var err error
+	if f.tables, f.beside, err = describe(ctx, q, ask); err != nil {
+		return nil, err
+	}
+	f.Changed = f.beside.changed
+	f.back = back(old)
+	return f, nil
+}
+
+// Install gives the tables their triggers.
+func (f *Followed) Install(ctx context.Context) (*Tables, error) {
+	statements := append(capture.Refresh(f.tables), capture.SettleSequences,
+		"SELECT set_config('tutti.tags', '', true)")
+	if f.beside.events { // else not: PostgreSQL would forget the plan of the description
+		statements = []string{capture.Unseen(statements)}
+	}
+	if _, err := f.q.Exec(ctx, strings.Join(append(statements, f.back), ";\n")); err != nil {
+		return nil, fmt.Errorf("catalog: installing capture triggers: %w", err)
+	}
+	f.tables.Installed()
+	return tables(f.tables, f.beside, f.before)
+}
+
+// asking is what describe asks.
+type asking struct {
+	before    *Tables  // what is known, or nil
+	first     []string // statements that go before
+	query, of string   // that describes tables, and what gives it these and what was changed
+	args      []any
+	made      bool   // this transaction has changed them
+	more      string // columns that go before
+	to        []any  // where they go
+}
+
+// describe runs a query that describes tables, and asks what else is wanted. The query is prepared, as it comes again.
+func describe(ctx context.Context, q Querier, ask asking) (c capture.Catalog, b besides, err error) {
+	deferrable, granted, some, before := false, false, false, ask.before
 	if before != nil {
 		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
 	}
-	query = fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[3]t, %[6]t) FROM tutti.besides(%[3]t, %[4]t, %[5]t) b",
-		more, query, before != nil, deferrable, granted, some)
-	if err := q.QueryRow(ctx, query, args...).Scan(append(to, &text, &b.deferrable, &b.views, &b.rights, &b.events,
-		&b.code, &b.outside)...); err != nil {
+	query := fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[4]t, %[5]t, %[6]t, locks), changed FROM %[3]s, "+
+		"tutti.besides(%[4]t, %[7]t, %[8]t, locks) b", ask.more, ask.query, ask.of, before != nil, some, ask.made,
+		deferrable, granted)
+	if _, err := q.Prepare(ctx, query, query); err != nil {
+		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
+	}
+	var batch pgx.Batch
+	for _, sql := range ask.first {
+		batch.Queue(sql)
+	}
+	var text string
+	batch.Queue(query, ask.args...).QueryRow(func(row pgx.Row) error {
+		return row.Scan(append(ask.to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code, &b.outside,
+			&b.changed)...)
+	})
+	if err := q.SendBatch(ctx, &batch).Close(); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
 	c, err = capture.DecodeDescribe([]byte(text))
@@ -194,6 +247,7 @@ type besides struct {
 	events        bool     // there are event triggers of users, which what we do is no business of
 	outside       []string // see capture.OutsideFunctions; nil: as before
 	code          *bool    // see Code; nil: as before
+	changed       []byte   // see Followed
 }
 
 type table struct {
@@ -205,31 +259,35 @@ type table struct {
 
 // Describe reads the tables of the database, in q's open transaction.
 func Describe(ctx context.Context, q Querier) (*Tables, error) {
-	return describeTables(ctx, q, nil, describeAll)
+	return describeTables(ctx, q, asking{query: describeAll, of: noTables})
 }
 
-const describeAll = "SELECT tutti.describe_all()"
+const (
+	describeAll = "SELECT tutti.describe_all()"
+	noTables    = "(SELECT NULL::pg_catalog._oid AS locks, '[]'::pg_catalog.text AS changed) AS nothing"
+)
 
 // DescribeSome reads some tables, given by schema and name, in q's open transaction; the others are as in
-// before.
-func DescribeSome(ctx context.Context, q Querier, before *Tables, some [][2]string) (*Tables, error) {
+// before. First are statements that say by which definitions they were changed (capture.NoteTags), if that is known.
+func DescribeSome(ctx context.Context, q Querier, before *Tables, some [][2]string, first ...string) (*Tables, error) {
 	schemas, names := make([]string, len(some)), make([]string, len(some))
 	for i, t := range some {
 		schemas[i], names[i] = t[0], t[1]
 	}
-	return describeTables(ctx, q, before, capture.DescribeSomeQuery, schemas, names)
+	return describeTables(ctx, q, asking{before: before, first: first, query: capture.DescribeSome,
+		of: capture.SomeTables, args: []any{schemas, names}})
 }
 
-func describeTables(ctx context.Context, q Querier, before *Tables, query string, args ...any) (t *Tables, err error) {
+func describeTables(ctx context.Context, q Querier, ask asking) (t *Tables, err error) {
 	err = within(ctx, q, func(back string) error {
-		c, b, err := describe(ctx, q, before, query, "", nil, args...)
+		c, b, err := describe(ctx, q, ask)
 		if err != nil {
 			return err
 		}
 		if _, err := q.Exec(ctx, back); err != nil {
 			return fmt.Errorf("catalog: %w", err)
 		}
-		t, err = tables(c, b, before)
+		t, err = tables(c, b, ask.before)
 		return err
 	})
 	return t, err

@@ -63,10 +63,10 @@ func stable(diff string) string {
 }
 
 // varying is what is another one in each run, in lines of Tutti's that a plain PostgreSQL does not have: numbers of
-// objects and transactions, hashes in names, times, how many rows a list of Tutti's own objects has, and where in a
-// function of Tutti's something was.
+// objects and transactions, hashes in names, times, how many rows a list of Tutti's own objects has, which of the
+// functions of a table without key comes first, and where in a function of Tutti's something was.
 var varying = regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9]{2}:[0-9]{2}:[0-9.]+ ` +
-	`[0-9]{4}|(\b|_)[0-9]{4,}\b|(_[0-9a-f]{16})+\b|\([0-9]+ rows?\)|tutti\.\w+\([a-z,]*\) line [0-9]+`)
+	`[0-9]{4}|(\b|_)[0-9]{4,}\b|((capture|bulk)?(_[0-9a-f]{16})+)\b|\([0-9]+ rows?\)|tutti\.\w+\([a-z,]*\) line [0-9]+`)
 
 // ownTrigger is how the names of Tutti's triggers begin. Where they are among others in a list depends on the catalog.
 const ownTrigger = "!!tutti"

@@ -103,7 +103,7 @@ type Replica struct {
 	ConnString  string
 	Self        uint32
 	Incarnation uint64
-	Members     []config.Member
+	Members     func() []config.Member
 	Name        func(member uint32) string
 	Counts      *metrics.Audit
 	Waits       *metrics.Waits
@@ -349,7 +349,7 @@ func (a *Audit) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 		return v, err
 	}
 	seq := a.o.Seq()
-	answers := a.checks.open(seq, len(a.o.Members))
+	answers := a.checks.open(seq, len(a.o.Members()))
 	defer a.checks.close(seq)
 	taken := false
 	a.o.Engine(func(e *engine.Engine) {
@@ -368,7 +368,7 @@ func (a *Audit) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 			return v, nil
 		}
 	}
-	v = judgePart(p.Table, len(a.o.Members), got)
+	v = judgePart(p.Table, len(a.o.Members()), got)
 	a.o.Counts.Parts.Add(1)
 	a.o.Counts.Time.Add(v.took)
 	return v, nil
@@ -376,7 +376,7 @@ func (a *Audit) auditPart(ctx context.Context, p *part) (v verdict, err error) {
 
 // awaited reports whether a member that is alive, and not halted, has yet to answer.
 func (a *Audit) awaited(got map[uint32]report) bool {
-	for _, m := range a.o.Members {
+	for _, m := range a.o.Members() {
 		if s, alive := a.o.State(m.Member); alive && !s.Halted && got[m.Member].Member == 0 {
 			return true
 		}

@@ -77,7 +77,7 @@ func FuzzDecodePart(f *testing.F) {
 
 // TestNoAuditAwaitsHalted: an audit waits for members that are alive, unless they are halted.
 func TestNoAuditAwaitsHalted(t *testing.T) {
-	members := []config.Member{{Member: 1}, {Member: 2}, {Member: 3}, {Member: 4}}
+	members := func() []config.Member { return []config.Member{{Member: 1}, {Member: 2}, {Member: 3}, {Member: 4}} }
 	a := New(Replica{Members: members, State: func(m uint32) (State, bool) {
 		return State{Halted: m == 3}, m != 4
 	}})

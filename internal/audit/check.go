@@ -80,7 +80,7 @@ var Columns = []string{"ordinal", "member", "table", "rows", "checksum", "verdic
 // be expected to answer, and compares. Who does not answer has a row that says so.
 func (a *Audit) Show() session.Result {
 	seq := a.o.Seq()
-	answers := a.checks.open(seq, len(a.o.Members))
+	answers := a.checks.open(seq, len(a.o.Members()))
 	defer a.checks.close(seq)
 	taken := false
 	if !a.o.Engine(func(e *engine.Engine) { taken = e.Submit(engine.Submission{Kind: engine.KindCheck, Seq: seq}) }) {
@@ -96,7 +96,7 @@ func (a *Audit) Show() session.Result {
 		return session.Result{Err: e}
 	}
 	r := a.compare(got)
-	for _, m := range a.o.Members {
+	for _, m := range a.o.Members() {
 		if why := missing[m.Member]; why != "" && r.Err == nil {
 			r.Rows = append(r.Rows, []string{"", m.Name, "", "", "", why})
 		}
@@ -127,7 +127,7 @@ func (a *Audit) compare(got map[uint32]report) session.Result {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		for _, m := range a.o.Members {
+		for _, m := range a.o.Members() {
 			rep, answered := got[m.Member]
 			if !answered {
 				continue

@@ -29,8 +29,8 @@ func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, miss
 	failure *wire.SQLError) {
 	began := time.Now()
 	got, led := map[uint32]report{}, began
-	waiting := map[uint32]*awaited{}
-	for _, m := range a.o.Members {
+	waiting, members := map[uint32]*awaited{}, a.o.Members()
+	for _, m := range members {
 		waiting[m.Member] = &awaited{heard: a.o.LastHeard(m.Member, began), moved: began}
 	}
 	tick := time.NewTicker(a.o.Gossip)
@@ -53,7 +53,7 @@ func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, miss
 				WithHint("Is a majority of the members up? See SHOW tutti.status.")
 		}
 		missing = map[uint32]string{}
-		for _, m := range a.o.Members {
+		for _, m := range members {
 			if _, answered := got[m.Member]; answered {
 				continue
 			}
@@ -65,7 +65,7 @@ func (a *Audit) awaitReports(answers <-chan report) (got map[uint32]report, miss
 				missing[m.Member] = why
 			}
 		}
-		if len(got)+len(missing) == len(a.o.Members) {
+		if len(got)+len(missing) >= len(members) {
 			return got, missing, nil
 		}
 	}

@@ -51,6 +51,8 @@ func TestDecide(t *testing.T) {
 	begun.Contents.Adopted = true
 	other := empty(2)
 	other.Settings = settings("200")
+	added, addedAgain := works(2, 4, nil, table), works(2, 4, map[uint32]uint64{1: 3})
+	added.Later, addedAgain.Later = []uint32{1}, []uint32{1}
 	settled := works(2, 1, map[uint32]uint64{1: 1, 3: 1})
 	settled.Contents = nil
 	for _, c := range []struct {
@@ -114,6 +116,13 @@ func TestDecide(t *testing.T) {
 			Refuse, "node2 began with this"},
 		{"it was adopted, others have copied", adopts(1, table), []*Facts{adopts(2, table), adopts(3, table)}, Create,
 			""},
+		{"it was added, and has nothing", empty(1, made), []*Facts{added, nil}, Copy, "it was added"},
+		{"it was added, and has something", empty(1, table), []*Facts{added, nil}, Refuse,
+			"there is something in its own database"},
+		{"it was added, and has a copy; one does not answer", copyOf(1, 2), []*Facts{added, nil}, Wait,
+			"node3 did not answer yet"},
+		{"it was added, and has a copy", copyOf(1, 2), []*Facts{added, works(3, 2, nil)}, Create, ""},
+		{"it was added with a number that was used", empty(1), []*Facts{addedAgain, nil}, Ask, "node2 knows its"},
 		{"a member that does not know what it began with", empty(1), []*Facts{settled, empty(3)}, Ask,
 			"node2 knows"},
 	} {
@@ -122,7 +131,7 @@ func TestDecide(t *testing.T) {
 			others = append(others, Heard{Member: uint32(i + 2), Facts: f})
 		}
 		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) ||
-			(d.Why == "") != (d.Do == Create) || (d.From == 0) != (d.Do != Copy) {
+			(d.Why == "") != (d.Do == Create) || (d.From == 0) != (d.Do != Copy || c.why == "it was added") {
 			t.Errorf("%s: %s, %q; want %s, %q", c.what, d.Do, d.Why, c.do, c.why)
 		}
 	}
@@ -135,6 +144,8 @@ func TestDecide(t *testing.T) {
 // TestJudge: who talks to whom (B2, B5).
 func TestJudge(t *testing.T) {
 	knows := map[uint32]uint64{2: 3}
+	later1 := works(1, 1, knows)
+	later1.Later = []uint32{2}
 	other := works(2, 5, nil)
 	other.Settings = settings("200")
 	later := works(2, 5, nil)
@@ -153,6 +164,8 @@ func TestJudge(t *testing.T) {
 		{"its log is lost", works(1, 1, knows), empty(2),
 			"node2 has no log, but it had one: node1 knows its incarnation 3"},
 		{"its log is older", works(1, 1, knows), works(2, 2, nil), "the log of node2 is an older copy"},
+		{"an older release, added by the order", later1, works(2, 5, nil),
+			"runs a release that does not know of that"},
 		{"other settings", works(1, 1, knows), other,
 			"certify_keys is 100 at node1 and 200 at node2: it must be the same at all members"},
 	} {

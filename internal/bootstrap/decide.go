@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ func (d Do) String() string { return [...]string{"wait", "refuse", "create", "as
 type Decision struct {
 	Do   Do
 	Why  string
-	From uint32 // whose database it copies
+	From uint32 // whose database it copies; zero: of anybody who lends it
 }
 
 // Heard is what was heard of another member. Facts are nil if it has not said anything.
@@ -45,6 +46,11 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 		}
 		began = began || o.Facts.Incarnation > 0
 	}
+	if slices.ContainsFunc(others, func(o Heard) bool {
+		return o.Facts != nil && slices.Contains(o.Facts.Later, own.Member)
+	}) {
+		return joins(own, others, name)
+	}
 	if from, why := adopted(own, others, name); why != "" {
 		return Decision{Do: Refuse, Why: why}
 	} else if from != 0 {
@@ -61,6 +67,30 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 			"order that is lost: no member has a log. "+
 			"A new cluster begins with a dump of it (pg_dump) in empty databases", name(own.Member),
 			name(own.Contents.CopyOf))}
+	}
+	return Decision{Do: Create}
+}
+
+// joins is what a member does that the order has added (B7).
+func joins(own *Facts, others []Heard, name Names) Decision {
+	switch {
+	case own.Contents.CopyOf == 0 && !own.Contents.Empty():
+		return Decision{Do: Refuse, Why: fmt.Sprintf("%s was added to a cluster that has begun, and there is "+
+			"something in its own database: remove the directory postgres below its data_dir, and start it again; it "+
+			"copies the database of another member", name(own.Member))}
+	case own.Contents.CopyOf == 0:
+		return Decision{Do: Copy, Why: "it was added to a cluster that has begun"}
+	}
+	for _, o := range others {
+		if o.Facts == nil {
+			continue
+		}
+		if err := differ(own, o.Facts, name); err != nil {
+			return Decision{Do: Wait, Why: err.Error()}
+		}
+	}
+	if why := silent(own, others, name); why != "" {
+		return Decision{Do: Wait, Why: why}
 	}
 	return Decision{Do: Create}
 }
@@ -100,10 +130,9 @@ func copies(c, other *Contents, begun bool) bool { return !begun && c.Empty() &&
 
 // missing says for what a member must wait.
 func missing(own *Facts, others []Heard, name Names) string {
-	var silent []string
 	for _, o := range others {
 		if o.Facts == nil {
-			silent = append(silent, name(o.Member))
+			continue
 		} else if err := differ(own, o.Facts, name); err != nil {
 			return err.Error()
 		} else if o.Facts.Contents == nil {
@@ -112,12 +141,23 @@ func missing(own *Facts, others []Heard, name Names) string {
 			return name(o.Member) + " has yet to copy the database with which the cluster begins"
 		}
 	}
-	if len(silent) == 0 {
+	return silent(own, others, name)
+}
+
+// silent names those who have not said yet that they know nothing of a member without a log; empty if all have.
+func silent(own *Facts, others []Heard, name Names) string {
+	var who []string
+	for _, o := range others {
+		if o.Facts == nil {
+			who = append(who, name(o.Member))
+		}
+	}
+	if len(who) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s has no log, so it must first hear of all other members that they have never known it with "+
 		"one; %s did not answer yet",
-		name(own.Member), strings.Join(silent, " and "))
+		name(own.Member), strings.Join(who, " and "))
 }
 
 // contentsDiffer compares this member's database with what others have, or began with.

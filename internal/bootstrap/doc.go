@@ -24,6 +24,8 @@
 //	    O8), and an incarnation that nobody has heard of. A majority knows all databases in which it may have voted.
 //	    Who answers does not hear it, and refuses all logs that it has had so far: one that turns out to be there
 //	    must not help to decide what it is readmitted behind.
+//	B7  A member that the order has added begins with a copy of the database of another one, and makes its log when
+//	    all others have said that they know of none of its before.
 //
-// What it does not do: membership changes.
+// What it does not do: say who the members are (package membership).
 package bootstrap

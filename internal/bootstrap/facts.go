@@ -12,8 +12,9 @@ const (
 	Configurations = 1 // changes of who votes
 	FirstVoters    = 2 // those begin a new database's order who vote where it is created
 	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
+	Membership     = 4 // members are added and removed by the order
 	// Level is that of this build.
-	Level = NewestNames
+	Level = Membership
 )
 
 // Facts are what a member says of itself to another one.
@@ -27,6 +28,8 @@ type Facts struct {
 	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.
 	Known map[uint32]uint64 `json:"known,omitempty"`
+	// Later are the members that the order has added, as far as it knows.
+	Later []uint32 `json:"later,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`
 	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other

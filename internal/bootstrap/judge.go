@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Names gives a member's name for messages.
@@ -21,6 +22,10 @@ func Judge(own, theirs *Facts, name Names) error {
 		return errors.New(lost(theirs.Member, own.Member, known, name))
 	case theirs.Incarnation < known:
 		return errors.New(older(theirs, own.Member, known, name))
+	}
+	if slices.Contains(own.Later, theirs.Member) && theirs.Level < Membership {
+		return fmt.Errorf("%s was added by the order, and runs a release that does not know of that: run the "+
+			"one of %s there", name(theirs.Member), name(own.Member))
 	}
 	return differ(own, theirs, name)
 }

@@ -37,15 +37,15 @@ func (n Notes) Heard(f *Facts) (Notes, bool) {
 	return n, life || copied || level
 }
 
-// Understand reports whether so many members have said that they understand what is of a level, this one included.
-func (n Notes) Understand(level uint32, members int) bool {
-	able := 1
-	for _, l := range n.Levels { // order-free: counted
-		if l >= level {
-			able++
+// Understand reports whether all of some other members have said that they understand what is of a level. Whom the
+// order has added understands that.
+func (n Notes) Understand(level uint32, others, later []uint32) bool {
+	for _, m := range others {
+		if n.Levels[m] < level && (level > Membership || !slices.Contains(later, m)) {
+			return false
 		}
 	}
-	return able >= members
+	return true
 }
 
 // Supersede notes that no log which the member has had so far counts any more: it is readmitted with another one (B6).

@@ -86,6 +86,7 @@ func TestSettingsAreFixed(t *testing.T) {
 // away now; not if one of them runs an older build again.
 func TestLevels(t *testing.T) {
 	var n Notes
+	both := []uint32{2, 3}
 	hear := func(member, level uint32, news bool) {
 		t.Helper()
 		next, got := n.Heard(&Facts{Member: member, Incarnation: 1, Level: level})
@@ -95,19 +96,29 @@ func TestLevels(t *testing.T) {
 	}
 	hear(2, Configurations, true)
 	hear(2, Configurations, false)
-	if n.Understand(Configurations, 3) || !n.Understand(Configurations, 2) {
+	if n.Understand(Configurations, both, nil) || !n.Understand(Configurations, both[:1], nil) {
 		t.Errorf("of two members one has spoken: %+v", n)
 	}
 	hear(3, 0, true) // a member of the first releases
-	if n.Understand(Configurations, 3) {
+	if n.Understand(Configurations, both, nil) {
 		t.Errorf("one of three does not understand it: %+v", n)
 	}
 	hear(3, Configurations+1, true)
-	if !n.Understand(Configurations, 3) || n.Understand(Configurations+1, 3) {
+	if !n.Understand(Configurations, both, nil) || n.Understand(Configurations+1, both, nil) {
 		t.Errorf("all three understand it: %+v", n)
 	}
 	hear(3, 0, true)
-	if n.Understand(Configurations, 3) {
+	if n.Understand(Configurations, both, nil) {
 		t.Errorf("one of three does not understand it any more: %+v", n)
+	}
+	hear(4, 0, true) // who is no member does not count
+	hear(3, Membership, true)
+	if !n.Understand(Configurations, both, nil) {
+		t.Errorf("one that is no member counts: %+v", n)
+	}
+	later := []uint32{5} // whom the order has added understands that, and need not have been heard
+	if n.Understand(Membership, []uint32{3, 5}, nil) || !n.Understand(Membership, []uint32{3, 5}, later) ||
+		n.Understand(Membership+1, []uint32{5}, later) {
+		t.Errorf("who was added: %+v", n)
 	}
 }

@@ -46,9 +46,12 @@ type Config struct {
 	Admin         Admin    `toml:"admin"`
 
 	MemberTLS MemberTLS `toml:"member_tls"`
+
+	roster *roster // made by Validate
 }
 
-// Member is one member of the cluster, this one included.
+// Member is one member of the cluster, this one included. The list is that of the beginning: members come and go by the
+// order (Roster).
 type Member struct {
 	Member  uint32 `toml:"member"`
 	Name    string `toml:"name"`
@@ -173,6 +176,7 @@ func Load(path string) (*Config, error) {
 // Validate fills defaults and refuses contradictions.
 func (c *Config) Validate() error {
 	c.defaults()
+	c.roster = &roster{}
 	switch {
 	case c.Cluster == "":
 		return errors.New("cluster is missing: give the cluster a name")
@@ -356,20 +360,14 @@ func (c *Config) Level() (l slog.Level) {
 
 // Self is this member's own entry.
 func (c *Config) Self() Member {
-	for _, m := range c.Members {
-		if m.Member == c.Member {
-			return m
-		}
-	}
-	return Member{}
+	m, _ := c.named(c.Member)
+	return m
 }
 
 // Name is a member's name for messages.
 func (c *Config) Name(member uint32) string {
-	for _, m := range c.Members {
-		if m.Member == member {
-			return m.Name
-		}
+	if m, is := c.named(member); is {
+		return m.Name
 	}
 	return fmt.Sprintf("member %d", member)
 }

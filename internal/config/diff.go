@@ -17,6 +17,9 @@ func diff(name string, a, b reflect.Value) (keys []string) {
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
+			if !a.Type().Field(i).IsExported() {
+				continue // it is not in the file
+			}
 			keys = append(keys, diff(join(name, a.Type().Field(i).Tag.Get("toml")), a.Field(i), b.Field(i))...)
 		}
 		return keys

@@ -51,7 +51,9 @@ type Options struct {
 	Reaches func(uint32) bool
 	// Configures: all members understand changes of who votes
 	Configures func() bool
-	Survey     func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	// Members are all, once the order has changed that; nil: as at the beginning
+	Members func() []uint32
+	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
 // Core runs the engine. It is safe for concurrent use, but for Run.
@@ -76,6 +78,7 @@ type Core struct {
 	ordinal    atomic.Uint64
 	leader     atomic.Uint32
 	voters     atomic.Pointer[[]uint32]
+	readers    atomic.Pointer[[]uint32] // of the log: voters and others
 	stopped    chan struct{}
 }
 
@@ -87,6 +90,7 @@ func New(o Options) *Core {
 		stopped: make(chan struct{}), writes: make(chan ordering.Ready), written: make(chan error, 1),
 	}
 	c.voters.Store(&[]uint32{})
+	c.readers.Store(&[]uint32{})
 	return c
 }
 
@@ -135,7 +139,7 @@ func (e *LostError) Error() string {
 func (c *Core) Run(ctx context.Context) (err error) {
 	defer close(c.stopped)
 	defer c.lastWords(&err)
-	c.voters.Store(new(engine.VotingOf(c.engine).Voters()))
+	c.configured()
 	var writer sync.WaitGroup
 	writer.Go(c.write)
 	defer writer.Wait()
@@ -160,7 +164,9 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			if gathered.max = gatherMax; scarce {
 				gathered.max = gatherScarceMax
 			}
-			engine.VotingOf(c.engine).May(c.o.Configures())
+			v := engine.VotingOf(c.engine)
+			v.May(c.o.Configures())
+			v.Of(c.o.Members())
 			for range beat.passed() {
 				c.engine.Strain(scarce, stuck)
 				c.engine.Tick()
@@ -260,6 +266,16 @@ func (c *Core) Leader() uint32 { return c.leader.Load() }
 // Voters are who votes on the order, as far as this member knows; nobody before Run. The list must not be changed.
 func (c *Core) Voters() []uint32 { return *c.voters.Load() }
 
+// Readers lists who gets the log, as far as this member knows, those included who vote. The list must not be changed.
+func (c *Core) Readers() []uint32 { return *c.readers.Load() }
+
+// configured notes who votes and who gets the log.
+func (c *Core) configured() {
+	v := engine.VotingOf(c.engine)
+	c.voters.Store(new(v.Voters()))
+	c.readers.Store(new(v.Readers()))
+}
+
 // GroupDone tells the engine, on the core's goroutine, that the group is done.
 func (c *Core) GroupDone(e *engine.Engine) {
 	e.GroupDone()
@@ -311,7 +327,7 @@ func (c *Core) drainReady() {
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		if len(rd.Configured) > 0 {
-			c.voters.Store(new(engine.VotingOf(c.engine).Voters()))
+			c.configured()
 			c.o.Log.Info("who votes has changed", "voters", c.Voters())
 		}
 		for _, a := range rd.Aborted {

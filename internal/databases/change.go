@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,8 +44,9 @@ type Options struct {
 	Log      *slog.Logger
 	Replicas Replicas
 	Progress Progress
-	// Voters are who votes on the main database's order where the change stands; nil: all members.
-	Voters []uint32
+	// Voters are who votes on the main database's order where the change stands; nil: all members. Members are all
+	// there; nil: as at the beginning.
+	Voters, Members []uint32
 	// List is a connection to the main database, without a transaction; Conn is one on which statements run with the
 	// rights of their roles. Carry closes neither.
 	List *pgx.Conn
@@ -155,13 +157,10 @@ func (c *change) create(ctx context.Context) error {
 		if exists, err = c.has(ctx, isDatabase, name); err == nil && exists {
 			return refused(wire.CodeDuplicateDatabase, "database \"%s\" already exists", name)
 		}
-		var voters []uint32 // all
-		if c.ByVoters {
-			voters = c.Voters
-		}
+		voters, learners := c.first()
 		if err == nil {
-			_, err = c.List.Exec(ctx, "INSERT INTO tutti.database (id, name, state, voters) VALUES "+
-				"($1, $2, $3, $4)", c.ordinal, name, Creating, voters)
+			_, err = c.List.Exec(ctx, "INSERT INTO tutti.database (id, name, state, voters, learners) VALUES "+
+				"($1, $2, $3, $4, $5)", c.ordinal, name, Creating, voters, learners)
 		}
 	}
 	if err == nil {
@@ -176,6 +175,27 @@ func (c *change) create(ctx context.Context) error {
 	}
 	c.tag = "CREATE DATABASE"
 	return c.Replicas.Start(c.ordinal, name)
+}
+
+// first is who votes at first on the order of a database that is created, and who only gets it; nil: all members, and
+// all others.
+func (c *change) first() (voters, learners []uint32) {
+	if !c.ByVoters {
+		return nil, nil
+	}
+	if c.Members == nil {
+		return c.Voters, nil
+	}
+	if voters = c.Voters; voters == nil {
+		voters = c.Members
+	}
+	learners = []uint32{} // not NULL
+	for _, m := range c.Members {
+		if !slices.Contains(voters, m) {
+			learners = append(learners, m)
+		}
+	}
+	return voters, learners
 }
 
 // listed finds the database that is meant; nil if it is not in the list. PostgreSQL's own reasons come first.

@@ -76,7 +76,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, server: pgtest.Shared(t), replicas: map[uint64]string{}}
 	w.main = w.server.NewDatabase(t)
 	w.server.Exec(t, w.main, `CREATE SCHEMA tutti`, `CREATE TABLE tutti.database (id int8 PRIMARY KEY,
-		name text COLLATE "C" NOT NULL, state text NOT NULL, dropped int8 NOT NULL DEFAULT 0, voters int4[])`)
+		name text COLLATE "C" NOT NULL, state text NOT NULL, dropped int8 NOT NULL DEFAULT 0,
+		voters int4[], learners int4[])`)
 	w.o = Options{Log: slog.New(slog.DiscardHandler), Replicas: w, Progress: w, List: w.server.Connect(t, w.main),
 		Conn: w.server.Connect(t, w.main).PgConn()}
 	return w
@@ -92,8 +93,8 @@ func (w *world) carry(ordinal uint64, role string, d semantics.Database) (sessio
 		semantics.CreatesDatabase: "CREATE DATABASE " + d.Name,
 		semantics.RenamesDatabase: "ALTER DATABASE " + d.Name + " RENAME TO " + d.To,
 	}[d.Does]
-	return Carry(context.Background(), w.o, ordinal+1, ordinal, session.Definition{SQL: sql, Database: d,
-		ByVoters: w.o.Voters != nil,
+	return Carry(context.Background(), w.o, ordinal+1, ordinal, session.Definition{SQL: sql,
+		Cluster: semantics.Cluster{Database: d}, ByVoters: w.o.Voters != nil,
 		Settings: []session.Setting{{Name: session.RoleSetting, Value: role}}})
 }
 
@@ -182,7 +183,7 @@ func TestCreate(t *testing.T) {
 	w.o.Voters = []uint32{1, 4}
 	w.breaks(7, w.creates("b"))
 	for id, want := range map[uint64][]uint32{5: nil, 7: {1, 4}} { // order-free: each for itself
-		voters, err := FirstVoters(context.Background(), w.server.ConnString(w.main), id)
+		voters, _, err := First(context.Background(), w.server.ConnString(w.main), id)
 		if err != nil || !slices.Equal(voters, want) {
 			t.Errorf("%v vote at first on database %d: %v", voters, id, err)
 		}

@@ -39,17 +39,19 @@ func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
 	})
 }
 
-// FirstVoters says who votes at first on the order of a database, by the list in the main one; nil: all members.
-func FirstVoters(ctx context.Context, connString string, id uint64) (voters []uint32, err error) {
+// First says who votes at first on the order of a database, by the list in the main one, and who only gets it; nil: all
+// members, and all others.
+func First(ctx context.Context, connString string, id uint64) (voters, learners []uint32, err error) {
 	conn, err := pgx.Connect(ctx, connString)
 	if err != nil {
-		return nil, fmt.Errorf("databases: connect to the local PostgreSQL: %w", err)
+		return nil, nil, fmt.Errorf("databases: connect to the local PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := conn.QueryRow(ctx, "SELECT voters FROM tutti.database WHERE id = $1", id).Scan(&voters); err != nil {
-		return nil, fmt.Errorf("databases: read who votes at first on database %d: %w", id, err)
+	if err := conn.QueryRow(ctx, "SELECT voters, learners FROM tutti.database WHERE id = $1", id).Scan(&voters,
+		&learners); err != nil {
+		return nil, nil, fmt.Errorf("databases: read who votes at first on database %d: %w", id, err)
 	}
-	return voters, nil
+	return voters, learners, nil
 }
 
 // Begin lists the databases with which a cluster begins beside the main one, unless that is done. Names are in the same

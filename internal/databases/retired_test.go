@@ -29,7 +29,7 @@ func TestRetired(t *testing.T) {
 		Fail: func(err error) { t.Error(err) },
 		Send: func(uint32, uint64, []byte) bool { return true }})
 	for _, id := range []uint64{5, 6} {
-		if err := standing.New(c, c.Name, nil).CreateLog(id, standing.LogDir(c, id), nil, nil); err != nil {
+		if err := standing.New(c, c.Name, nil).CreateLog(id, standing.LogDir(c, id), nil, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

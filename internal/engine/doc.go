@@ -73,6 +73,8 @@
 //	E16 A blind transaction (writeset.OpSet) is applied by everybody's executor, its own member's too, and covered by
 //	    the position's Ordinal there. It is never in a group with a local transaction that has changed one of its rows
 //	    before it. (Position.holds, underway.meets)
+//	E17 What a member proposes that does not get the log any more is left out, and what it had ends there: parts of a
+//	    payload, SERIALIZABLE transactions. Its advisory locks end with its lease. (replicated.configure, accept)
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

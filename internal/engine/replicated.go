@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
@@ -63,6 +66,8 @@ func (r *replicated) id(seq uint64) writeset.TxID {
 func (r *replicated) accept(b *batch) (s source, ok bool) {
 	s = r.sources[b.Member]
 	switch {
+	case !ordering.In(r.conf, b.Member) && (planted != "removed-refused-by-itself" || b.Member == r.member):
+		return s, false
 	case b.Incarnation == s.incarnation && b.Number == s.number+1:
 	case b.Incarnation > s.incarnation && b.Number == 1:
 	case planted == "duplicates-accepted":
@@ -79,8 +84,24 @@ func (r *replicated) accept(b *batch) (s source, ok bool) {
 	return s, true
 }
 
-// configure notes who votes from here on; nil: as at the log's beginning.
-func (r *replicated) configure(c *ordering.ConfState) { r.conf, r.voters = c, ordering.VotersOf(c) }
+// configure notes who votes from here on; nil: as at the log's beginning. Of who gets the log no longer nothing more
+// comes, and what it had is over (E17), but for advisory locks: its sessions do not know yet that they have lost them.
+func (r *replicated) configure(c *ordering.ConfState) {
+	r.conf, r.voters = c, ordering.VotersOf(c)
+	for _, m := range slices.Sorted(maps.Keys(r.sources)) { // order-free: sorted
+		if ordering.In(c, m) {
+			continue
+		}
+		s := r.sources[m]
+		r.dropParts(&s)
+		r.sources[m] = s
+		r.endSerial(m)
+		if planted == "removed-unlocks-at-once" {
+			r.expired[m] = r.ordinal
+			r.tell(r.ordinal, r.locks.Expire(m))
+		}
+	}
+}
 
 // place gives an item its ordinal (E1).
 func (r *replicated) place(it *Item) Task {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/quorum"
 )
@@ -11,6 +13,9 @@ type Voting struct {
 	order *ordering.Order
 	rule  *quorum.Rule
 	fixed bool
+	// members are all, once the order has changed that; nil: whoever gets the log
+	members []uint32
+	leaves  int // ticks since which a leader hands over that is none of them
 }
 
 // VotingOf returns an engine's.
@@ -19,24 +24,71 @@ func VotingOf(e *Engine) *Voting { return &e.voting }
 // May says whether who votes may change: all members must understand that.
 func (v *Voting) May(may bool) { v.fixed = !may }
 
+// Of says who the members are, as far as this one has applied the main database's order; nil: nothing has changed.
+func (v *Voting) Of(members []uint32) { v.members = members }
+
 // Votes reports whether a member votes, as far as this one knows. Voters lists those who do.
 func (v *Voting) Votes(member uint32) bool { return v.order.Voter(member) }
 func (v *Voting) Voters() []uint32         { return v.order.Voters() }
 
+// Readers lists who gets the log, as far as this member knows.
+func (v *Voting) Readers() []uint32 { return v.order.Readers() }
+
 // tick has the rule look at the members, if this one leads, and proposes what it wants.
 func (v *Voting) tick() {
-	if v.order.View().Leader != v.o.Member || v.o.GoneTicks <= 0 || v.fixed {
+	if v.order.View().Leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil || v.fixed {
 		v.rule.Reset()
 		return
 	}
 	var peers []quorum.Peer
 	for _, p := range v.order.Peers() {
-		peers = append(peers, quorum.Peer(p))
+		peers = append(peers, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
+			Leaves: v.members != nil && !slices.Contains(v.members, p.Member)})
 	}
-	if len(peers) == 0 {
+	if len(peers) == 0 || v.retires(peers) {
 		return
 	}
-	if voters := v.rule.Tick(v.o.Member, peers); voters != nil {
-		v.order.Vote(voters)
+	voters := v.rule.Tick(v.o.Member, peers)
+	if voters == nil && v.differs(peers) {
+		voters = v.order.Voters()
 	}
+	if voters != nil {
+		v.order.Vote(voters, v.members)
+	}
+}
+
+// retires has a leader that is no member any more hand over, and reports whether it is none.
+func (v *Voting) retires(peers []quorum.Peer) bool {
+	if v.members == nil || slices.Contains(v.members, v.o.Member) {
+		v.leaves = 0
+		return false
+	}
+	var heir *quorum.Peer
+	for i := range peers {
+		if p := &peers[i]; p.Voter && !p.Leaves && (heir == nil || p.Silent < heir.Silent) {
+			heir = p
+		}
+	}
+	if heir != nil && v.leaves%handOverTicks == 0 {
+		v.order.HandOver(heir.Member)
+	}
+	v.leaves++
+	return true
+}
+
+// handOverTicks is how long a leader that is no member waits for another one to lead before it asks the next.
+const handOverTicks = 20
+
+// differs reports whether who gets the log is not who is a member, but for those who vote: these the rule changes.
+func (v *Voting) differs(peers []quorum.Peer) bool {
+	if v.members == nil {
+		return false
+	}
+	readers := v.order.Readers()
+	for _, m := range v.members {
+		if !slices.Contains(readers, m) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(peers, func(p quorum.Peer) bool { return p.Leaves && !p.Voter })
 }

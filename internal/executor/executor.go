@@ -284,6 +284,8 @@ func (x *Executor) executeStatement(ctx context.Context, g *engine.Group, t engi
 	switch {
 	case d.Database.Does != semantics.NoDatabase:
 		r, err = x.o.Databases(ctx, g.Last, t, d)
+	case d.Membership.Does != semantics.NoMember:
+		r, err = x.o.Members(ctx, g.Last, t, d)
 	case d.Index.Name != "":
 		over, err = false, x.o.Jobs.BuildConcurrently(ctx, g.Last, t, d)
 	case d.Detach.Ends:

@@ -395,7 +395,8 @@ func TestDefinitions(t *testing.T) {
 			does: []string{"build i"}},
 		"a detachment": {d: session.Definition{Detach: detach}, does: []string{"detach p"}},
 		"its end":      {d: session.Definition{Detach: ends}, does: []string{"end detaching p"}, answer: "ALTER"},
-		"a database": {d: session.Definition{Database: semantics.Database{Does: semantics.CreatesDatabase, Name: "d"}},
+		"a database": {d: session.Definition{
+			Cluster: semantics.Cluster{Database: semantics.Database{Does: semantics.CreatesDatabase, Name: "d"}}},
 			does: []string{"create d at 8, to 9"}, answer: "CREATE DATABASE"},
 	} {
 		r := begin()

@@ -78,9 +78,8 @@ func New(o Options) *Grants { return &Grants{newLocks(o), newTurns(o)} }
 
 // Locks are the schema locks of one database that a member knows of. Safe for concurrent use.
 type Locks struct {
-	o      Options
-	began  time.Duration
-	others []uint32
+	o     Options
+	began time.Duration
 
 	mu      sync.Mutex
 	locks   *schemalock.Locks
@@ -88,14 +87,17 @@ type Locks struct {
 }
 
 func newLocks(o Options) *Locks {
-	x := &Locks{o: o, began: o.Clock.Now(), locks: schemalock.New(int64(blockedMax)),
-		answers: map[uint64]*answers{}}
-	for _, m := range o.Config.Members {
-		if m.Member != o.Config.Member {
-			x.others = append(x.others, m.Member)
+	return &Locks{o: o, began: o.Clock.Now(), locks: schemalock.New(int64(blockedMax)), answers: map[uint64]*answers{}}
+}
+
+// others lists the other members.
+func (x *Locks) others() (list []uint32) {
+	for _, m := range x.o.Config.All() {
+		if m.Member != x.o.Config.Member {
+			list = append(list, m.Member)
 		}
 	}
-	return x
+	return list
 }
 
 // with calls f with what is known and the time.
@@ -155,7 +157,7 @@ func (x *Locks) Word() {
 // tell tells all others about a lock.
 func (x *Locks) tell(number uint64, r schemalock.Request) {
 	r.Number, r.Life = number, x.o.Life
-	for _, m := range x.others {
+	for _, m := range x.others() {
 		x.send(m, r)
 	}
 }

@@ -219,7 +219,7 @@ func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wi
 	stop := func() bool { return s.client.Interrupted() != nil }
 	ordinal, end := uint64(0), late
 	if !before.Held || x.comesUp(want, deadline, stop) {
-		ordinal, end = gather(x.o.Clock, answers, request.Round, x.others,
+		ordinal, end = gather(x.o.Clock, answers, request.Round, x.others(),
 			func(m uint32) (told, young bool) { return x.ask(m, request) }, deadline, stop)
 	}
 	if planted == "grant-not-seen" {

@@ -172,6 +172,9 @@ func (r *Rule) writes(in Input) uint32 {
 	if r.wrote != nil && (r.rounds-1)%r.o.WindowRounds != 0 {
 		return 0
 	}
+	if len(r.wrote) != len(in.Members) {
+		r.wrote = nil // members have come or gone
+	}
 	most, n, all := uint32(0), uint64(0), uint64(0)
 	for i, m := range in.Members {
 		if r.wrote == nil {

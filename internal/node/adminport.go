@@ -36,7 +36,7 @@ func serveAdmin(ctx context.Context, running *sync.WaitGroup, ln net.Listener, n
 // facts tells load balancers of a database at this member; of the main one if it has no name.
 func facts(n *Node, database string) (f probe.Facts, known bool) {
 	f = probe.Facts{Starting: true, Draining: n.stops.Refuses(),
-		Reach: replica.Reach{Members: len(n.config.Members), Heard: 1}}
+		Reach: replica.Reach{Members: len(n.config.All()), Heard: 1}}
 	t := n.current()
 	if w := n.waits.Load(); w != nil {
 		f.Waits = *w

@@ -167,11 +167,11 @@ func (l *life) openDisk(ctx context.Context, conn string) (err error) {
 		return err
 	}
 	if _, err := os.Stat(l.id.logDir); errors.Is(err, os.ErrNotExist) {
-		voters, err := databases.FirstVoters(ctx, l.tenure.connString(l.config.Database), l.id.group)
+		voters, learners, err := databases.First(ctx, l.tenure.connString(l.config.Database), l.id.group)
 		if err != nil {
 			return err
 		}
-		if err := s.CreateLog(l.id.group, l.id.logDir, voters, l.node.faults); err != nil {
+		if err := s.CreateLog(l.id.group, l.id.logDir, voters, learners, l.node.faults); err != nil {
 			return &failure.Fatal{Err: err}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // nameOf is a member's name, which its certificate must have.
 func (n *Node) nameOf(member uint32) string {
-	for _, m := range n.config.Members {
+	for _, m := range n.config.All() {
 		if m.Member == member {
 			return m.Name
 		}

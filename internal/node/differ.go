@@ -12,7 +12,7 @@ import (
 func auditOf(l *life) audit.Replica {
 	return audit.Replica{
 		Log: l.log, ConnString: l.db.connString, Self: l.config.Member, Incarnation: l.id.incarnation,
-		Members: l.config.Members, Name: l.name, Counts: &l.metrics.Audit, Waits: &l.metrics.Waits,
+		Members: l.config.All, Name: l.name, Counts: &l.metrics.Audit, Waits: &l.metrics.Waits,
 		Limits: func() (percent int, every time.Duration) {
 			c := &l.settled().Limits
 			return c.AuditPercent, time.Duration(c.AuditIntervalS) * time.Second

@@ -104,7 +104,7 @@ func (e *logLostError) Error() string { return e.why }
 
 // copyError is that this member has nothing, and the cluster begins with the database of another one.
 type copyError struct {
-	from uint32
+	from uint32 // zero: anybody
 	why  string
 }
 
@@ -181,7 +181,10 @@ func (n *Node) mends(ctx context.Context, pg *instance.Instance, ended error) (i
 		if err := pg.Stop(ctx); err != nil {
 			return true, err
 		}
-		from := slices.DeleteFunc(slices.Clone(n.config.Members), func(m config.Member) bool {
+		if empty.from == 0 {
+			return true, n.borrow(ctx, pg, donor.Current, donor.Donors(n.config.All(), n.config.Member, 0), pg.Replace)
+		}
+		from := slices.DeleteFunc(slices.Clone(n.config.All()), func(m config.Member) bool {
 			return m.Member != empty.from
 		})
 		return true, n.borrow(ctx, pg, donor.First, from, pg.Replace)
@@ -215,13 +218,13 @@ func (n *Node) copyAnew(ctx context.Context, pg *instance.Instance, leader uint3
 		}
 	}
 	defer func() { n.copied.Took(time.Now()) }()
-	return n.borrow(ctx, pg, donor.Current, donor.Donors(n.config.Members, n.config.Member, leader), pg.Replace)
+	return n.borrow(ctx, pg, donor.Current, donor.Donors(n.config.All(), n.config.Member, leader), pg.Replace)
 }
 
 // copyFirst fills the data directory as clone_from says: from another member, by its name, or from a server.
 func (n *Node) copyFirst(ctx context.Context, pg *instance.Instance, from string) error {
 	n.log.Info("cloning the database from its donor")
-	for _, m := range n.config.Members {
+	for _, m := range n.config.All() {
 		if m.Name == from {
 			return n.borrow(ctx, pg, donor.First, []config.Member{m}, pg.CloneFrom)
 		}

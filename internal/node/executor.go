@@ -20,7 +20,8 @@ func executorOf(l *life) executor.Options {
 		Waiters: l.submitted.waiters, Group: l.submitted.running.Group,
 		Database: applied{l}, Trial: rowTrial{l}, Ahead: ahead{l.db.streaming, l}, Jobs: l.db.jobs,
 		Detaches: l.db.detaches, Notices: l.notices, Meetings: meeting{l},
-		Answer: l.answer, Check: l.audit.Carry, Databases: l.changeDatabases, Tell: l.others.peers.Tell,
+		Answer: l.answer, Check: l.audit.Carry, Databases: l.changeDatabases, Members: l.changeMembers,
+		Tell: l.others.peers.Tell,
 		Rest: l.flow.rests.after,
 	}
 }

@@ -45,6 +45,7 @@ func (l *life) gossip(ctx context.Context) error {
 		led := l.reach().Led
 		l.others.age.Note(time.Since(l.course.began), max(l.others.peers.End().Ordinal, l.order.core.Ordinal()), led)
 		if l.id.group == mainGroup {
+			l.tenure.connect()
 			if err := l.tenure.forgetDropped(ctx); err != nil {
 				return err
 			}

@@ -341,8 +341,15 @@ func (h *host) Define(d session.Definition) session.Result {
 		}
 		d.Base = l.complete()
 	}
-	if e := l.tenure.mayChange(h.n, d.Database); e != nil {
+	e := l.tenure.mayChange(h.n, d.Database)
+	if e == nil {
+		e = l.tenure.mayChangeMembers(d.Membership)
+	}
+	if e != nil {
 		return session.Result{Err: e}
+	}
+	if d.Membership.Does != semantics.NoMember {
+		d.Extent.Shared = false // other databases need not meet it: nothing of theirs is changed
 	}
 	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
 		return session.Result{Err: e}

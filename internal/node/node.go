@@ -45,11 +45,12 @@ type Node struct {
 	processors process.Processors
 	binding    process.Binding
 
-	pg     *instance.Instance
-	began  time.Time
-	served bool         // a life has begun once; of tenures
-	copied donor.Pauses // when copies were taken; of tenures
-	major  atomic.Int32 // version of PostgreSQL; 0 until it was found
+	pg      *instance.Instance
+	began   time.Time
+	served  bool         // a life has begun once; of tenures
+	copied  donor.Pauses // when copies were taken; of tenures
+	removed atomic.Bool  // the order has removed this member, and the others go on without it
+	major   atomic.Int32 // version of PostgreSQL; 0 until it was found
 
 	waits atomic.Pointer[string] // for what, before its first log is made
 
@@ -147,7 +148,7 @@ func (n *Node) Run(ctx context.Context) error {
 	err = n.tenures(ctx, pg)
 	stopCtx, cancelStop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancelStop()
-	return errors.Join(err, pg.Stop(stopCtx))
+	return errors.Join(err, pg.Stop(stopCtx), n.errRemoved())
 }
 
 // valid refuses what of the configuration cannot be carried out, before anything is touched.

@@ -71,7 +71,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			Aborted: l.aborted, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: l.flow.gate.Moved, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: l.others.peers.Leave, Reaches: func(uint32) bool { return false },
-			Configures: func() bool { return false },
+			Configures: func() bool { return false }, Members: func() []uint32 { return nil },
 		})
 		l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
 		l.db.jobs = replay.NewJobs(replay.JobOptions{})
@@ -327,7 +327,7 @@ func TestDefineElsewhere(t *testing.T) {
 		t.Error("it is not known which is the main one")
 	}
 	d = session.Definition{Extent: &writeset.Writeset{},
-		Database: semantics.Database{Does: semantics.DropsDatabase, Name: "shop"}}
+		Cluster: semantics.Cluster{Database: semantics.Database{Does: semantics.DropsDatabase, Name: "shop"}}}
 	main.course.serves()
 	if r := h.Define(d); r.Err == nil || r.Err.Code != wire.CodeObjectInUse {
 		t.Errorf("its own database: %+v", r.Err)

@@ -16,7 +16,7 @@ import (
 // showOf is a replica as it is shown.
 func showOf(l *life) *show.Replica {
 	return &show.Replica{
-		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Members, Name: l.name, Leader: l.order.core.Leader,
+		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.All, Name: l.name, Leader: l.order.core.Leader,
 		Voters:  l.order.core.Voters,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
 		Copies:   l.others.peers.Copies,

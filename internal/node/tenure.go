@@ -44,8 +44,9 @@ type tenure struct {
 	retired *databases.Retired
 	loans   donor.Loans
 
-	mu    sync.Mutex
-	lives map[uint64]*life // by the database's number
+	mu        sync.Mutex
+	lives     map[uint64]*life  // by the database's number
+	addresses map[uint32]string // of the members with which this one talks
 }
 
 // mainGroup is the number of the configured database. Its order has the definitions of what all databases share.
@@ -60,7 +61,10 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 		looking: make(chan struct{}, 1), come: make(chan struct{}, 1), words: peers.NewWords(n.config.SequenceStep)}
 	t.retired = databases.NewRetired(retiredOf(t))
 	t.standing = standing.New(n.config, n.config.Name, cancel)
-	var err error
+	err := t.readMembers(ctx)
+	if err != nil {
+		return err
+	}
 	if t.origins, err = clients.OpenSessionFile(pg, n.config.Limits.Sessions, n.log); err != nil {
 		return err
 	}
@@ -214,11 +218,12 @@ func (t *tenure) openTransport() error {
 		return fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)
 	}
 	others := map[uint32]string{}
-	for _, m := range c.Members {
+	for _, m := range c.All() {
 		if m.Member != c.Member {
 			others[m.Member] = m.Address
 		}
 	}
+	t.addresses = others
 	t.transport, err = transport.New(transport.Options{
 		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.credentials.Now,
 		PeerName:      t.node.nameOf,

@@ -160,21 +160,54 @@ func (o *Order) Peers() (list []Peer) {
 	return list
 }
 
-// Vote has a leader propose that these members vote, and the others only get the log. It promises nothing: whether it
-// comes to that is told by Ready.Configured. What is proposed while a change is under way is dropped.
-func (o *Order) Vote(voters []uint32) {
+// Vote has a leader propose that these members vote, that of the others those that are named only get the log, and that
+// nobody else gets it any more; no others: that those stay who get it. It promises nothing: whether it comes to that is
+// told by Ready.Configured. What is proposed while a change is under way is dropped.
+func (o *Order) Vote(voters, others []uint32) {
 	var change pb.ConfChangeV2
-	for _, p := range o.Peers() {
-		kind := pb.ConfChangeAddLearnerNode
-		if slices.Contains(voters, p.Member) {
-			kind = pb.ConfChangeAddNode
+	add := func(kind pb.ConfChangeType, member uint32) {
+		change.Changes = append(change.Changes,
+			&pb.ConfChangeSingle{Type: kind.Enum(), NodeId: proto.Uint64(uint64(member))})
+	}
+	peers := o.Peers()
+	if len(peers) == 0 {
+		return
+	}
+	for _, p := range peers {
+		votes := slices.Contains(voters, p.Member)
+		switch {
+		case others != nil && !votes && !slices.Contains(others, p.Member):
+			add(pb.ConfChangeRemoveNode, p.Member)
+		case votes && !p.Voter:
+			add(pb.ConfChangeAddNode, p.Member)
+		case !votes && p.Voter:
+			add(pb.ConfChangeAddLearnerNode, p.Member)
 		}
-		if p.Voter != (kind == pb.ConfChangeAddNode) {
-			change.Changes = append(change.Changes,
-				&pb.ConfChangeSingle{Type: kind.Enum(), NodeId: proto.Uint64(uint64(p.Member))})
+	}
+	for _, m := range others {
+		if !slices.Contains(voters, m) && !slices.ContainsFunc(peers, func(p Peer) bool { return p.Member == m }) {
+			add(pb.ConfChangeAddLearnerNode, m)
 		}
 	}
 	if len(change.Changes) > 0 {
 		_ = o.node.ProposeConfChange(&change) // dropped: it is proposed again
 	}
+}
+
+// In reports whether a member gets the log by a configuration; all do by none.
+func In(c *ConfState, member uint32) bool {
+	return c == nil || slices.Contains(readers(c), uint64(member))
+}
+
+func readers(c *ConfState) []uint64 {
+	return slices.Concat(c.GetVoters(), c.GetVotersOutgoing(), c.GetLearners(), c.GetLearnersNext())
+}
+
+// Readers lists who gets the log, as far as this member knows, in ascending order.
+func (o *Order) Readers() (list []uint32) {
+	for _, m := range readers(o.changes.state) {
+		list = append(list, uint32(m))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -61,11 +61,11 @@ type Options struct {
 
 // Peers is what a replica knows of the other members, and tells them. Safe for concurrent use.
 type Peers struct {
-	o       Options
-	began   time.Time
-	members []uint32 // all, in the order of the configuration
+	o     Options
+	began time.Time
 
 	mu      sync.Mutex
+	members []uint32 // all, in the order of the configuration
 	table   *replica.Table
 	details map[uint32]Details // what they have told last
 
@@ -75,16 +75,33 @@ type Peers struct {
 // New makes one that has heard of nobody yet.
 func New(o Options) *Peers {
 	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{}, rule: lead.New(lead.Options{})}
-	for _, m := range o.Config.Members {
-		p.members = append(p.members, m.Member)
-	}
+	p.members = numbers(o.Config.All())
 	p.table = replica.NewTable(replica.Options{Self: o.Config.Member, Members: p.members, Deaf: int64(deafAfter),
 		Silent: int64(SilentAfter), NearItems: caughtUpItems, NearBytes: caughtUpBytes})
 	return p
 }
 
+func numbers(members []config.Member) (list []uint32) {
+	for _, m := range members {
+		list = append(list, m.Member)
+	}
+	return list
+}
+
+// Become has these be the members from now on.
+func (p *Peers) Become(members []config.Member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = numbers(members)
+	p.table.Become(p.members)
+}
+
 // All are the members' numbers, in the order of the configuration. The list must not be changed.
-func (p *Peers) All() []uint32 { return p.members }
+func (p *Peers) All() []uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.members
+}
 
 // Now is the table's time.
 func (p *Peers) Now() int64 { return int64(time.Since(p.began)) }
@@ -251,7 +268,7 @@ func (p *Peers) TellAll() error {
 	if err != nil {
 		return err
 	}
-	for _, m := range p.members {
+	for _, m := range p.All() {
 		if m != p.o.Config.Member {
 			p.o.Send(m, data)
 		}

@@ -9,8 +9,9 @@
 // Invariants:
 //
 //	Q1  Nothing is wanted while all voters are there, but more of them.
-//	Q2  The leader votes. So do VotersMin members at least: with fewer the last copy of a commit could be lost.
-//	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower.
+//	Q2  The leader votes. So do VotersMin members at least, or all of fewer: else the last copy of a commit could be
+//	    lost with one that is only away.
+//	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
 //	    for each time before; and has what has been decided, but for LagMax entries.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what

@@ -117,7 +117,7 @@ func (v View) settled() (list []View) {
 			continue
 		}
 		next := v
-		if to := wanted(p.Member, good, len(v.Voters), len(v.Voters)-v.here()); to != nil {
+		if to := wanted(p.Member, good, len(v.Members), len(v.Voters), len(v.Voters)-v.here()); to != nil {
 			next.Voters = to
 		}
 		if !slices.ContainsFunc(list, func(s View) bool { return slices.Equal(s.Voters, next.Voters) }) {

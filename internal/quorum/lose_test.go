@@ -73,10 +73,10 @@ func (p *played) settles(leader uint32, voters, there []uint32) []uint32 {
 	}
 	const gone = 20
 	r := New(gone)
-	if !p.changes {
-		r = New(0)
-	}
 	for tick := range 4 * gone {
+		if !p.changes {
+			break // nobody asks the rule
+		}
 		var peers []Peer
 		for _, m := range p.all {
 			peer := Peer{Member: m, Voter: slices.Contains(voters, m)}

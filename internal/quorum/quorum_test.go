@@ -56,6 +56,41 @@ func TestWanted(t *testing.T) {
 			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
 		}
 	}
+	for _, c := range []struct {
+		about            string
+		voters, learners []uint32
+		leaves           []uint32
+		silent           map[uint32]int
+		want             []uint32
+	}{
+		{"a learner leaves", []uint32{1, 2, 3}, []uint32{4}, []uint32{4}, nil, nil},
+		{"one of three leaves", []uint32{1, 2, 3}, nil, []uint32{3}, nil, []uint32{1, 2}},
+		{"two of three leave", []uint32{1, 2, 3}, nil, []uint32{2, 3}, nil, []uint32{1}},
+		{"one of two leaves", []uint32{1, 2}, nil, []uint32{2}, nil, []uint32{1}},
+		{"one of three leaves, another is away", []uint32{1, 2, 3}, nil, []uint32{3}, map[uint32]int{2: gone}, nil},
+		{"one of three leaves that is away", []uint32{1, 2, 3}, nil, []uint32{3}, map[uint32]int{3: gone},
+			[]uint32{1, 2}},
+		{"one of five leaves", []uint32{1, 2, 3, 4, 5}, nil, []uint32{5}, nil, []uint32{1, 2, 3}},
+		{"one leaves, a learner takes its place", []uint32{1, 2, 3}, []uint32{4}, []uint32{3}, nil, []uint32{1, 2, 4}},
+		{"a second one comes", []uint32{1}, []uint32{2}, nil, nil, []uint32{1, 2}},
+		{"a third one comes", []uint32{1, 2}, []uint32{3}, nil, nil, []uint32{1, 2, 3}},
+		{"a second one is not there yet", []uint32{1}, []uint32{2}, nil, map[uint32]int{2: gone}, nil},
+	} {
+		for _, after := range []int{gone, 0} {
+			r := New(after)
+			var got []uint32
+			for range 3 * gone {
+				list := members(c.voters, c.learners, c.silent)
+				for i := range list {
+					list[i].Leaves = slices.Contains(c.leaves, list[i].Member)
+				}
+				got = r.Tick(1, list)
+			}
+			if want := c.want; !slices.Equal(got, want) && (after > 0 || len(c.silent) == 0) {
+				t.Errorf("%s, gone after %d: wants %v, not %v", c.about, after, got, want)
+			}
+		}
+	}
 	never := New(0)
 	if got := never.Tick(1, members([]uint32{1, 2, 3, 4}, nil, map[uint32]int{3: gone})); got != nil {
 		t.Errorf("wants %v, and is to want nothing", got)

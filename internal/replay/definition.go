@@ -14,13 +14,15 @@ import (
 // database: byte change, name, new name, byte of flags. Version 3 is nothing but the number of a meeting, see
 // meet. Version 4 goes on with an index to be built beside everything else: schema, table, name. Version 5 goes on with
 // a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
+// Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients.
 const (
 	definitionVersion         = 1
 	definitionVersionDatabase = 2
 	definitionVersionMeeting  = 3
 	definitionVersionIndex    = 4
 	definitionVersionDetach   = 5
-	definitionVersionLast     = definitionVersionDetach
+	definitionVersionMembers  = 6
+	definitionVersionLast     = definitionVersionMembers
 )
 
 // Flags of what is done to a database. Builds that do not know byVoters get none with it (bootstrap.FirstVoters).
@@ -37,6 +39,8 @@ func EncodeDefinition(d session.Definition) []byte {
 		b[0] = definitionVersionIndex
 	} else if d.Detach.Partition[1] != "" {
 		b[0] = definitionVersionDetach
+	} else if d.Membership.Does != semantics.NoMember {
+		b[0] = definitionVersionMembers
 	}
 	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
 	for _, s := range d.Settings {
@@ -57,6 +61,11 @@ func EncodeDefinition(d session.Definition) []byte {
 		for _, s := range []string{x.Parent[0], x.Parent[1], x.Partition[0], x.Partition[1]} {
 			b = writeset.AppendBytes(b, []byte(s))
 		}
+	} else if m := d.Membership; m.Does != semantics.NoMember {
+		b = append(b, byte(m.Does))
+		for _, s := range []string{m.Name, m.Address, m.Clients} {
+			b = writeset.AppendBytes(b, []byte(s))
+		}
 	}
 	return b
 }
@@ -70,7 +79,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 	r := writeset.NewReader(b)
 	version := r.Byte()
 	switch version {
-	case definitionVersion, definitionVersionDatabase, definitionVersionIndex, definitionVersionDetach:
+	case definitionVersion, definitionVersionDatabase, definitionVersionIndex, definitionVersionDetach,
+		definitionVersionMembers:
 	case definitionVersionMeeting:
 		meeting = r.Uvarint()
 		return d, meeting, r.Done()
@@ -91,6 +101,12 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		for _, s := range []*string{&d.Detach.Parent[0], &d.Detach.Parent[1], &d.Detach.Partition[0],
 			&d.Detach.Partition[1]} {
 			*s = string(r.Bytes())
+		}
+	case definitionVersionMembers:
+		d.Membership = semantics.Membership{Does: semantics.MemberChange(r.Byte()), Name: string(r.Bytes()),
+			Address: string(r.Bytes()), Clients: string(r.Bytes())}
+		if m := d.Membership.Does; !m.Valid() || m == semantics.NoMember {
+			return d, 0, fmt.Errorf("statement in the log does to the members what this build does not know (%d)", m)
 		}
 	case definitionVersionDatabase:
 		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()),

@@ -17,7 +17,11 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 		{SQL: "ALTER TABLE p DETACH PARTITION c CONCURRENTLY", Settings: settings,
 			Detach: session.Detach{Parent: [2]string{"s", "p"}, Partition: [2]string{"r", "c"}, Ends: true}},
 		{SQL: "DROP DATABASE d", Settings: settings,
-			Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}},
+			Cluster: semantics.Cluster{
+				Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}}},
+		{SQL: "CALL tutti.add_member('d', 'h:1')", Settings: settings,
+			Cluster: semantics.Cluster{
+				Membership: semantics.Membership{Does: semantics.AddsMember, Name: "d", Address: "h:1"}}},
 	} {
 		b := EncodeDefinition(d)
 		if got, meeting, err := DecodeDefinition(b); err != nil || meeting != 0 || !reflect.DeepEqual(got, d) {

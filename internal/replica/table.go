@@ -11,7 +11,7 @@ import (
 type Options struct {
 	// Self is the member that has the table, Members are all, in the order of the configuration.
 	Self    uint32
-	Members []uint32
+	Members []uint32 // at first, see Become
 	// Deaf is the silence of a member after which it no longer counts as heard, for the choice of a leader; Silent
 	// is that after which it is no longer alive.
 	Deaf, Silent int64
@@ -44,6 +44,19 @@ func NewTable(o Options) *Table {
 		}
 	}
 	return t
+}
+
+// Become has these be the members from now on, in the order of the configuration. Nothing is known of who was none.
+func (t *Table) Become(members []uint32) {
+	var rows []row
+	for _, m := range members {
+		if r := t.row(m); r != nil {
+			rows = append(rows, *r)
+		} else if m != t.o.Self {
+			rows = append(rows, row{member: m})
+		}
+	}
+	t.o.Members, t.rows = members, rows
 }
 
 // row finds a member's; nil if it is none, or this one.

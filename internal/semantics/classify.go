@@ -68,7 +68,7 @@ func grammar(sql string) []Statement {
 		if s.Detach != nil {
 			s.Detach.located(s.Text)
 		}
-		if s.Alone != "" && s.Database.Does == NoDatabase {
+		if s.Alone != "" && s.Cluster.Database.Does == NoDatabase {
 			if s.Concurrent != nil {
 				s.Concurrent.Text = s.Text
 			}
@@ -195,6 +195,9 @@ func preparedName(n *pg.Node) string {
 
 // procedure is CALL.
 func procedure(n *pg.Node, c *pg.CallStmt) Statement {
+	if s, is := membership(c); is {
+		return s
+	}
 	s := calls(n, Write)
 	if names := c.GetFunccall().GetFuncname(); len(names) > 0 {
 		s.Calls = names[len(names)-1].GetString_().GetSval()

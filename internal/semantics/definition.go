@@ -105,7 +105,7 @@ func shared(n *pg.Node) (s Statement, ok bool) {
 }
 
 func database(alone string, d Database) Statement {
-	return Statement{Kind: Definition, Quiet: true, Alone: alone, Database: d}
+	return Statement{Kind: Definition, Quiet: true, Alone: alone, Cluster: Cluster{Database: d}}
 }
 
 // refusedDatabase says which options of a database cannot be had.

@@ -127,6 +127,12 @@ type Database struct {
 	Force    bool // DROP ends the sessions in it
 }
 
+// Cluster is what a statement does to one of the databases, or to the list of members.
+type Cluster struct {
+	Database   Database
+	Membership Membership
+}
+
 // Statement is what Classify found out about one statement.
 type Statement struct {
 	Kind Kind
@@ -210,8 +216,8 @@ type Statement struct {
 	Password *Password
 	// Shared is true for a Definition of what all databases share: roles, and databases themselves.
 	Shared bool
-	// Database is what a Definition does to a database.
-	Database Database
+	// Cluster is what a Definition does to the cluster as a whole.
+	Cluster Cluster
 	// Planned is true for a refused query: PostgreSQL analyses queries when they are parsed, other
 	// statements when they are executed.
 	Planned bool

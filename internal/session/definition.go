@@ -280,7 +280,7 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	d.Database, d.Limits = st.Database, f.backend.waitLimits
+	d.Cluster, d.Limits = st.Cluster, f.backend.waitLimits
 	var r Result
 	for looks := 1; ; looks++ {
 		d.Base = f.host.Applied() // before the tables are looked up

@@ -55,8 +55,8 @@ type Definition struct {
 	Index Index
 	// Detach is the partition whose detachment it begins or ends, if it has a name.
 	Detach Detach
-	// Database is what it does to one of the databases.
-	Database semantics.Database
+	// What it does to one of the databases, or to the list of members.
+	semantics.Cluster
 	// ByVoters: who votes where it is ordered begins the order of the database that it creates; else all members do.
 	// The node's.
 	ByVoters bool

@@ -19,7 +19,7 @@ import (
 type Replica struct {
 	Node     *metrics.Registry // with all of its databases
 	Metrics  *metrics.Database
-	Members  []config.Member
+	Members  func() []config.Member
 	Name     func(member uint32) string
 	Leader   func() uint32
 	Voters   func() []uint32 // on the order
@@ -52,6 +52,7 @@ type Database struct {
 var columns = map[string][]string{
 	"status": {"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason",
 		"differs", "version"},
+	"members":   {"number", "member", "address", "clients"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
 	"votes":     {"database", "number", "member", "votes", "there", "expel_after"},
 	"counters":  {"name", "value"},
@@ -80,6 +81,11 @@ func (r *Replica) Show(name string) session.Result {
 	switch name {
 	case "status":
 		out.Rows = r.status()
+	case "members":
+		for _, m := range r.Members() {
+			out.Rows = append(out.Rows,
+				[]string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients})
+		}
 	case "databases":
 		out.Rows = r.databases()
 	case "votes":
@@ -96,8 +102,9 @@ func (r *Replica) Show(name string) session.Result {
 		out.Rows = [][]string{{fmt.Sprint(r.Applied())}}
 	default:
 		return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
-			WithHint("Known are tutti.status, tutti.databases, tutti.votes, tutti.checksums, tutti.counters, " +
-				"tutti.metrics, tutti.waits, tutti.limits, tutti.locks, tutti.plans and tutti.applied.")}
+			WithHint("Known are tutti.status, tutti.members, tutti.databases, tutti.votes, " +
+				"tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, tutti.locks, tutti.plans " +
+				"and tutti.applied.")}
 	}
 	return out
 }
@@ -105,7 +112,7 @@ func (r *Replica) Show(name string) session.Result {
 // status has one row per member.
 func (r *Replica) status() (rows [][]string) {
 	leader, voters, known, differs := r.Leader(), r.Voters(), r.Ordinal(), r.differs()
-	for _, m := range r.Members {
+	for _, m := range r.Members() {
 		s, alive := r.Peer(m.Member)
 		role := "follower"
 		switch {
@@ -140,7 +147,7 @@ func (r *Replica) status() (rows [][]string) {
 // differs says of each member in which tables some member has found that it differs.
 func (r *Replica) differs() map[uint32]string {
 	out := map[uint32]string{}
-	for _, m := range r.Members {
+	for _, m := range r.Members() {
 		s, alive := r.Peer(m.Member)
 		if !alive {
 			continue

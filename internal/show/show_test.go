@@ -38,8 +38,10 @@ func shown(t *testing.T) *Replica {
 	}
 	r := &Replica{
 		Node: metrics.New(), Metrics: &metrics.Database{},
-		Members: []config.Member{{Member: 1, Name: "a", Clients: "a:1"}, {Member: 2, Name: "b"},
-			{Member: 3, Name: "c"}},
+		Members: func() []config.Member {
+			return []config.Member{{Member: 1, Name: "a", Clients: "a:1"}, {Member: 2, Name: "b"},
+				{Member: 3, Name: "c"}}
+		},
 		Name:    func(member uint32) string { return fmt.Sprint("node ", member) },
 		Leader:  func() uint32 { return 3 },
 		Voters:  func() []uint32 { return []uint32{1, 3} },

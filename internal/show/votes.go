@@ -22,7 +22,7 @@ func (r *Replica) votes() (rows [][]string) {
 		if v.Expel > 0 {
 			after = v.Expel.String()
 		}
-		for _, m := range r.Members {
+		for _, m := range r.Members() {
 			rows = append(rows, []string{v.Database, strconv.FormatUint(uint64(m.Member), 10), m.Name,
 				said[slices.Contains(v.Voters, m.Member)], said[slices.Contains(v.There, m.Member)], after})
 		}

@@ -71,8 +71,9 @@ var rare = map[string]uint64{
 	"patience-not-behind": 55, "lock-base-is-delivered": 8, "own-definitions-trusted": 10, "late-is-early": 76,
 	"held-at-commit": 678, "held-unkeyed": 25, "read-past-deferred": 25, "redone-twice": 1, "gate-removed": 23,
 	"kept-for-ever": 25, "locks-forgotten": 20, "halted-moves-on": 38, "checkpoint-without-locks": 7,
-	"lease-ignored": 586,
-	forks:           294,
+	"lease-ignored":           586,
+	forks:                     294,
+	"removed-unlocks-at-once": 301,
 }
 
 // forks stands in rare for what TestBlackBoxAlone looks for.
@@ -101,7 +102,7 @@ func find(t *testing.T, name string, o Options, right func(Result) bool) bool {
 }
 
 func TestPlanted(t *testing.T) {
-	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs) {
+	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs, removalBugs) {
 		if !find(t, name, Options{SafetyMicros: safetyMicros, Planted: name}, func(Result) bool { return true }) {
 			t.Errorf("%s: not found in %d seeds", name, seedsMax)
 		}

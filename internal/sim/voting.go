@@ -30,13 +30,15 @@ type voting struct {
 	newest    struct{ term, index uint64 }
 	begun     int64 // when that change was proposed
 	healed    int64 // when a majority was
+	removal   removal
 }
 
 func newVoting(w *world) voting {
 	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e))}
-	planted := slices.Contains(votingBugs, w.o.Planted)
+	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
 	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
+		v.removal = newRemoval(w)
 	}
 	return v
 }

@@ -40,7 +40,7 @@ func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 		if again != nil {
 			return again, nil
 		}
-		if question == whoIsThere && answers >= bootstrap.Needed(len(c.Members)) {
+		if question == whoIsThere && answers >= bootstrap.Needed(len(c.All())) {
 			question = max(rand.Uint64(), whoIsThere+1)
 			continue
 		}
@@ -63,8 +63,8 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 	ctx, cancel := context.WithTimeout(ctx, askMost)
 	defer cancel()
 	var all sync.WaitGroup
-	answers, errs := make([]*bootstrap.Answer, len(c.Members)), make([]error, len(c.Members))
-	for i, m := range c.Members {
+	answers, errs := make([]*bootstrap.Answer, len(c.All())), make([]error, len(c.All()))
+	for i, m := range c.All() {
 		if m.Member != c.Member {
 			all.Go(func() {
 				answers[i], errs[i] = ask(ctx, m, func() (net.Conn, error) {
@@ -84,7 +84,7 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 			failed = append(failed, errs[i].Error())
 		}
 	}
-	again, why = bootstrap.BeginAgain(len(c.Members), got, c.Name)
+	again, why = bootstrap.BeginAgain(len(c.All()), got, c.Name)
 	if len(failed) > 0 {
 		why += "; " + strings.Join(failed, "; ")
 	}

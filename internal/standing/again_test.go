@@ -92,7 +92,7 @@ func TestAskAgain(t *testing.T) {
 		if group == 6 {
 			voters = []uint32{1, 3}
 		}
-		if err := s.CreateLog(group, LogDir(c, group), voters, nil); err != nil {
+		if err := s.CreateLog(group, LogDir(c, group), voters, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		disk, err := OpenLog(LogDir(c, group), c, nil)

@@ -51,13 +51,10 @@ func OpenLog(dir string, c *config.Config, faults *fault.Faults) (*raftlog.Log, 
 	return disk, nil
 }
 
-// CreateLog makes the log of another database than the main one, on whose order some members vote at first: all, if
-// none are named.
-func (s *Standing) CreateLog(group uint64, dir string, voters []uint32, faults *fault.Faults) error {
-	id := raftlog.Identity{Term: s.again.Terms[group]}
-	for _, v := range voters {
-		id.Voters = append(id.Voters, uint64(v))
-	}
+// CreateLog makes the log of another database than the main one, on whose order some members vote at first, and some
+// only get it: all with whom the cluster began, and the rest of these, if none are named.
+func (s *Standing) CreateLog(group uint64, dir string, voters, learners []uint32, faults *fault.Faults) error {
+	id := raftlog.Identity{Term: s.again.Terms[group], Voters: wide(voters), Learners: wide(learners)}
 	if id.Term > 0 {
 		id.Lives = s.again.Incarnation
 	}
@@ -76,16 +73,27 @@ func createMainLog(dir string, c *config.Config, faults *fault.Faults, b *beginn
 
 func createLog(dir string, c *config.Config, faults *fault.Faults, id raftlog.Identity) error {
 	id.Cluster, id.Member = c.Cluster, uint64(c.Member)
-	some := len(id.Voters) > 0
-	for _, m := range c.Members {
-		switch member := uint64(m.Member); {
-		case !some:
-			id.Voters = append(id.Voters, member)
-		case !slices.Contains(id.Voters, member):
-			id.Learners = append(id.Learners, member)
-		}
+	first := wide(c.First())
+	if len(id.Voters) == 0 {
+		id.Voters = first
+	}
+	if id.Learners == nil {
+		id.Learners = slices.DeleteFunc(slices.Clone(first), func(m uint64) bool {
+			return slices.Contains(id.Voters, m)
+		})
 	}
 	return raftlog.Create(logOptions(dir, c, faults), id)
+}
+
+// wide is a list as the log has it; nil stays nil.
+func wide(members []uint32) (list []uint64) {
+	if members != nil {
+		list = []uint64{}
+	}
+	for _, m := range members {
+		list = append(list, uint64(m))
+	}
+	return list
 }
 
 func logOptions(dir string, c *config.Config, faults *fault.Faults) raftlog.Options {

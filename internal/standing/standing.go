@@ -67,7 +67,7 @@ func equalSettings(c *config.Config) []bootstrap.Setting {
 		members = append(members, fmt.Sprintf("%d=%s (%s)", m.Member, m.Name, m.Address))
 	}
 	return []bootstrap.Setting{
-		{Name: "the list of members", Value: "[" + strings.Join(members, ", ") + "]"},
+		{Name: listOfMembers, Value: "[" + strings.Join(members, ", ") + "]"},
 		{Name: "database", Value: c.Database},
 		{Name: "sequence_step", Value: fmt.Sprint(c.SequenceStep)},
 		{Name: "certify_keys", Value: fmt.Sprint(c.Limits.CertifyKeys)},
@@ -79,10 +79,10 @@ func equalSettings(c *config.Config) []bootstrap.Setting {
 func (s *Standing) Facts() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.own
+	f := s.now()
 	if f.Incarnation > 0 {
 		f.Known, f.Copied = s.notes.Members, s.notes.Copied
-		if len(f.Known) == len(s.config.Members)-1 {
+		if len(f.Known) == len(s.config.All())-1 {
 			f.Contents = nil // nobody can begin any more
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 	}
 	s.heard[from] = f
 	signal(s.news)
-	own := s.own
+	own := s.now()
 	own.Known = s.notes.Members
 	if err := bootstrap.Outdated(&own, f, s.name); err != nil {
 		s.fail(&failure.Fatal{Err: err})
@@ -125,7 +125,19 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 // It waits for nobody.
 func (s *Standing) Understand(level uint32) bool {
 	n := s.noted.Load()
-	return n != nil && n.Understand(level, len(s.config.Members))
+	if n == nil {
+		return false
+	}
+	var others, later []uint32
+	for _, m := range s.config.All() {
+		if m.Member != s.config.Member {
+			others = append(others, m.Member)
+		}
+	}
+	if r := s.config.Roster(); r != nil {
+		later = r.Later
+	}
+	return n.Understand(level, others, later)
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
@@ -180,12 +192,27 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.config.Members {
+	for _, m := range s.config.All() {
 		if m.Member != s.config.Member {
 			others = append(others, bootstrap.Heard{Member: m.Member, Facts: s.heard[m.Member]})
 		}
 	}
-	return s.own, others
+	return s.now(), others
+}
+
+// listOfMembers is a setting that must be equal until the order has changed who the members are.
+const listOfMembers = "the list of members"
+
+// now is what this member is, by the list of members as it is now. The caller holds mu.
+func (s *Standing) now() bootstrap.Facts {
+	f, r := s.own, s.config.Roster()
+	if r != nil {
+		f.Later = r.Later
+		f.Settings = slices.DeleteFunc(slices.Clone(f.Settings), func(x bootstrap.Setting) bool {
+			return x.Name == listOfMembers
+		})
+	}
+	return f
 }
 
 // Decide says what this member may do with what it has heard, if it has no log yet. What CreateMainLog makes begins
@@ -234,7 +261,7 @@ func (s *Standing) Why() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for _, m := range s.config.Members {
+	for _, m := range s.config.All() {
 		if r := s.reasons[m.Member]; r != "" {
 			all = append(all, r)
 		}

@@ -214,7 +214,7 @@ func TestLogsOfDatabases(t *testing.T) {
 	defer func() { s.leave() }()
 	check(7, true)
 	check(8, false)
-	if err := New(c, c.Name, nil).CreateLog(7, LogDir(c, 7), nil, nil); err != nil {
+	if err := New(c, c.Name, nil).CreateLog(7, LogDir(c, 7), nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	check(7, false)

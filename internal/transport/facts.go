@@ -134,7 +134,7 @@ var errRenewed = errors.New("the connection is made anew, with new facts")
 // that are queued are lost. A connection that is being made meanwhile is ended, too; when Renew returns, nothing is
 // sent any more to a member that has not heard of what Options.Facts gives by then.
 func (t *Transport) Renew() {
-	for _, p := range t.peers { // order-free: each by itself
+	for _, p := range *t.peers.Load() { // order-free: each by itself
 		p.renew()
 	}
 }

@@ -40,7 +40,7 @@ const (
 var refusalTexts = map[refusal]string{
 	refusedVersion:     "wrong protocol version: run the same release on all members",
 	refusedCluster:     "wrong cluster: check the cluster id and the address",
-	refusedMember:      "unknown member: check the member ids and addresses on both sides",
+	refusedMember:      "unknown member: check the member ids and addresses on both sides, and whether it was removed",
 	refusedSecret:      "wrong secret: all members need the same cluster secret",
 	refusedCertificate: "wrong certificate: its name is not that of the member",
 

@@ -72,7 +72,10 @@ func (t *Transport) serve(conn net.Conn) {
 		t.answer(secured, from, asked)
 		return
 	}
-	p := t.peers[from]
+	p := t.peer(from)
+	if p == nil {
+		return // it was taken from the list meanwhile
+	}
 	s := &stream{conn: conn, finished: make(chan struct{})}
 	stop := make(chan struct{})
 	pinged := make(chan struct{})
@@ -80,7 +83,13 @@ func (t *Transport) serve(conn net.Conn) {
 		defer close(pinged)
 		t.ping(secured, stop)
 	}()
-	older := t.replace(from, s)
+	older, ok := t.replace(p, s)
+	if !ok {
+		conn.Close()
+		close(stop)
+		<-pinged
+		return
+	}
 	if older != nil {
 		older.conn.Close()
 		<-older.finished // T2: its handler call may still be running
@@ -159,7 +168,7 @@ func (t *Transport) permit(h hello) refusal {
 	if h.cluster != t.o.Cluster {
 		return refusedCluster
 	}
-	if _, known := t.peers[h.from]; !known || h.to != t.o.Self {
+	if t.peer(h.from) == nil || h.to != t.o.Self {
 		return refusedMember
 	}
 	return accepted
@@ -199,13 +208,16 @@ func (t *Transport) ping(conn net.Conn, stop chan struct{}) {
 	}
 }
 
-// replace makes s the member's incoming stream and returns the one before.
-func (t *Transport) replace(from uint32, s *stream) *stream {
+// replace makes s a member's incoming stream and returns the one before; false if it was taken from the list meanwhile.
+func (t *Transport) replace(p *peer, s *stream) (older *stream, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	older := t.streams[from]
-	t.streams[from] = s
-	return older
+	if t.peer(p.id) != p {
+		return nil, false
+	}
+	older = t.streams[p.id]
+	t.streams[p.id] = s
+	return older, true
 }
 
 // retire forgets s unless a newer stream has taken its place.
@@ -214,7 +226,9 @@ func (t *Transport) retire(from uint32, s *stream) {
 	defer t.mu.Unlock()
 	if t.streams[from] == s {
 		delete(t.streams, from)
-		t.peers[from].incoming.Store(false)
+		if p := t.peer(from); p != nil {
+			p.incoming.Store(false)
+		}
 	}
 }
 

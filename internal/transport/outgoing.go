@@ -27,6 +27,7 @@ type peer struct {
 	address string
 	queue   *queue
 	again   chan struct{} // capacity 1: dial without waiting, see hurry
+	leave   context.CancelFunc
 
 	mu      sync.Mutex
 	conn    net.Conn // see hold

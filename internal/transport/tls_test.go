@@ -390,7 +390,7 @@ func (m *member) cut() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mine := map[string]bool{}
-	for _, p := range m.peers {
+	for _, p := range *m.peers.Load() {
 		mine[p.address] = true
 	}
 	for c := range m.conns {

@@ -17,7 +17,7 @@ type Transport struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	logs     *gate
-	peers    map[uint32]*peer // fixed after New
+	peers    atomic.Pointer[map[uint32]*peer] // never changed: another one takes its place
 	halfOpen atomic.Int64
 	calls    atomic.Int64 // being answered
 
@@ -53,18 +53,13 @@ func start(o Options, tm timing) (*Transport, error) {
 	}
 	t := &Transport{
 		o: o, timing: tm, logs: newGate(o.Logger),
-		peers: map[uint32]*peer{}, conns: map[net.Conn]struct{}{}, streams: map[uint32]*stream{},
+		conns: map[net.Conn]struct{}{}, streams: map[uint32]*stream{},
 	}
+	t.peers.Store(&map[uint32]*peer{})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	for id, address := range o.Peers {
-		t.peers[id] = &peer{t: t, id: id, address: address, queue: newQueue(o.QueueBytesMax),
-			again: make(chan struct{}, 1)}
-	}
 	t.wg.Add(1)
 	go t.accept()
-	for _, p := range t.peers {
-		t.wg.Go(func() { p.run(t.ctx) })
-	}
+	t.SetPeers(o.Peers)
 	return t, nil
 }
 
@@ -72,7 +67,7 @@ func start(o Options, tm timing) (*Transport, error) {
 // member is not known or not connected, the frame is empty or too long, the queue is full, or
 // the Transport is closed. True does not mean that the frame arrives.
 func (t *Transport) Send(to uint32, frame []byte) bool {
-	p := t.peers[to]
+	p := t.peer(to)
 	if p == nil {
 		return false
 	}
@@ -99,8 +94,9 @@ func (t *Transport) Send(to uint32, frame []byte) bool {
 
 // Stats returns the counters of every peer.
 func (t *Transport) Stats() map[uint32]PeerStats {
-	out := make(map[uint32]PeerStats, len(t.peers))
-	for id, p := range t.peers {
+	peers := *t.peers.Load()
+	out := make(map[uint32]PeerStats, len(peers))
+	for id, p := range peers {
 		out[id] = PeerStats{
 			Connected: p.connected.Load(), Incoming: p.incoming.Load(), Connections: p.connections.Load(),
 			QueuedBytes: p.queue.queued(), Dropped: p.dropped.Load(),
@@ -126,7 +122,7 @@ func (t *Transport) Close() error {
 	}
 	t.mu.Unlock()
 	err := t.o.Listener.Close()
-	for _, p := range t.peers {
+	for _, p := range *t.peers.Load() {
 		p.queue.close()
 	}
 	t.wg.Wait()

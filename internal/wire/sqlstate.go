@@ -31,6 +31,8 @@ const (
 	CodeInvalidParameterValue    = "22023"
 	CodeOutOfMemory              = "53200" // a bounded queue or buffer is full
 	CodeTooManyConnections       = "53300"
+	CodeUndefinedObject          = "42704"
+	CodeDuplicateObject          = "42710"
 	CodeConfigurationLimit       = "53400"
 	CodeProgramLimit             = "54000" // writeset, batch or message over its limit
 	CodeObjectNotInState         = "55000"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +33,7 @@ type Cluster struct {
 	Dir   string
 	nodes []*Node
 	tb    testing.TB
+	opts  []Option
 
 	database string // of its sessions; empty for "postgres"
 }
@@ -135,47 +137,78 @@ func create(n int, opts []Option, parent string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: dir}
+	c := &Cluster{Dir: dir, opts: opts}
 	var members []config.Member
 	for k := 1; k <= n; k++ {
-		members = append(members, config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
-			Address: fmt.Sprintf("127.0.0.1:%d", ports[2*k-2]), Clients: fmt.Sprintf("127.0.0.1:%d", ports[2*k-1])})
+		members = append(members, member(k, ports[2*k-2:]))
 	}
 	donor := instance.New(instance.Options{Build: build, DataDir: filepath.Join(dir, "node1", "postgres")}).ConnString(
 		"postgres", "postgres")
 	for k := 1; k <= n; k++ {
-		cfg := config.Config{
-			Cluster: "test", Member: uint32(k), DataDir: filepath.Join(dir, fmt.Sprintf("node%d", k)),
-			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only",
-			Members: members,
-			Limits: config.Limits{
-				AuditPercent: -1, // tests count what the order carries
-				// a start reads a whole segment, and most tests start nodes whose log is short
-				LogSegmentBytes: 4 << 20,
-			},
-			// sessions of a test that are in a transaction when it stops a node
-			DrainTimeout: "1s",
-			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
-				"shared_buffers": "32MB", "log_min_messages": "warning"}},
+		from := donor
+		if k == 1 {
+			from = ""
 		}
-		if k > 1 {
-			cfg.Postgres.CloneFrom = donor
-		}
-		if cfg.MemberTLS, err = memberTLS(filepath.Join(dir, fmt.Sprintf("node%d.tls", k)),
-			members[k-1].Name); err != nil {
+		if err := c.configure(k, members, build.BinDir, from); err != nil {
 			return nil, err
 		}
-		for _, o := range opts {
-			o(k, &cfg)
-		}
-		node := &Node{Config: cfg, ConfigFile: filepath.Join(dir, fmt.Sprintf("node%d.toml", k)),
-			LogFile: filepath.Join(dir, fmt.Sprintf("node%d.log", k))}
-		if err := node.WriteConfig(); err != nil {
-			return nil, err
-		}
-		c.nodes = append(c.nodes, node)
 	}
 	return c, nil
+}
+
+// member is node k's entry in the list of members, with its two ports.
+func member(k int, ports []int) config.Member {
+	return config.Member{Member: uint32(k), Name: fmt.Sprintf("node%d", k),
+		Address: fmt.Sprintf("127.0.0.1:%d", ports[0]), Clients: fmt.Sprintf("127.0.0.1:%d", ports[1])}
+}
+
+// configure writes the configuration of node k, the last one of a list of members.
+func (c *Cluster) configure(k int, members []config.Member, binDir, donor string) (err error) {
+	self := members[k-1]
+	cfg := config.Config{
+		Cluster: "test", Member: uint32(k), DataDir: filepath.Join(c.Dir, self.Name),
+		Listen: self.Clients, MemberListen: self.Address, Secret: "a secret for tests only",
+		Members: members,
+		Limits: config.Limits{
+			AuditPercent: -1, // tests count what the order carries
+			// a start reads a whole segment, and most tests start nodes whose log is short
+			LogSegmentBytes: 4 << 20,
+		},
+		// sessions of a test that are in a transaction when it stops a node
+		DrainTimeout: "1s",
+		Postgres: config.Postgres{BinDir: binDir, AllowTrust: true, CloneFrom: donor, Settings: map[string]string{
+			"shared_buffers": "32MB", "log_min_messages": "warning"}},
+	}
+	if cfg.MemberTLS, err = memberTLS(filepath.Join(c.Dir, self.Name+".tls"), self.Name); err != nil {
+		return err
+	}
+	for _, o := range c.opts {
+		o(k, &cfg)
+	}
+	node := &Node{Config: cfg, ConfigFile: filepath.Join(c.Dir, self.Name+".toml"),
+		LogFile: filepath.Join(c.Dir, self.Name+".log")}
+	c.nodes = append(c.nodes, node)
+	return node.WriteConfig()
+}
+
+// Join adds a member to the cluster, by node k, and starts its node. It returns the node's number.
+func (c *Cluster) Join(k int) int {
+	c.tb.Helper()
+	ports, err := freePorts(2)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	n := len(c.nodes) + 1
+	m := member(n, ports)
+	list := append(slices.Clone(c.Node(n-1).Config.Members), m)
+	if err := c.configure(n, list, c.Node(1).Config.Postgres.BinDir, ""); err != nil {
+		c.tb.Fatal(err)
+	}
+	s := c.Connect(k)
+	defer s.Close(s.ctx())
+	s.Do(fmt.Sprintf("CALL tutti.add_member('%s', '%s', '%s')", m.Name, m.Address, m.Clients))
+	c.Run(n)
+	return n
 }
 
 // WriteConfig writes the node's configuration file, for its next start.

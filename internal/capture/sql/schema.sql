@@ -36,7 +36,14 @@ ALTER TABLE tutti.checkpoint ALTER COLUMN data TYPE tutti.image;
 ALTER TABLE tutti.checkpoint OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.database (id pg_catalog.int8 PRIMARY KEY, name pg_catalog.text COLLATE "C" NOT NULL, state pg_catalog.text NOT NULL, dropped pg_catalog.int8 NOT NULL DEFAULT 0);
 ALTER TABLE tutti.database ADD COLUMN IF NOT EXISTS voters pg_catalog._int4; -- on its order at first; NULL: all members
+ALTER TABLE tutti.database ADD COLUMN IF NOT EXISTS learners pg_catalog._int4; -- who gets it at first, and does not vote; NULL: all others
 ALTER TABLE tutti.database OWNER TO tutti_owner;
+CREATE TABLE IF NOT EXISTS tutti.member (
+  number pg_catalog.int4 PRIMARY KEY, name pg_catalog.text COLLATE "C" NOT NULL, address pg_catalog.text NOT NULL,
+  clients pg_catalog.text NOT NULL, first pg_catalog.bool NOT NULL, since pg_catalog.int8 NOT NULL,
+  changed pg_catalog.int8 NOT NULL, removed pg_catalog.bool NOT NULL
+);
+ALTER TABLE tutti.member OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.pending (ordinal pg_catalog.int8, done pg_catalog.bool DEFAULT false, item pg_catalog.bytea NOT NULL, PRIMARY KEY (ordinal, done));
 ALTER TABLE tutti.pending OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.listening (member pg_catalog.int4, channel pg_catalog.text COLLATE "C", PRIMARY KEY (member, channel));

@@ -1,0 +1,77 @@
+package config
+
+import "sync/atomic"
+
+// Roster is who the members are once the order has changed that.
+type Roster struct {
+	Ordinal uint64 // of the last change, in the main database's order
+	Members []Member
+	Later   []uint32 // those of them that were added by the order
+	Gone    []Member // those that were removed, by their numbers
+	First   []uint32 // with whom the cluster began: they vote at first on what nothing else is said of
+}
+
+// roster is where a configuration has it, and all that are made of it.
+type roster struct{ now atomic.Pointer[Roster] }
+
+// Roster is who the members are by the order; nil while it is as configured.
+func (c *Config) Roster() *Roster {
+	if c.roster == nil {
+		return nil
+	}
+	return c.roster.now.Load()
+}
+
+// Becomes has r be who the members are from now on, for everybody who has this configuration.
+func (c *Config) Becomes(r *Roster) { c.roster.now.Store(r) }
+
+// All lists the members as they are now. The list must not be changed.
+func (c *Config) All() []Member {
+	if r := c.Roster(); r != nil {
+		return r.Members
+	}
+	return c.Members
+}
+
+// First lists with whom the cluster began.
+func (c *Config) First() (list []uint32) {
+	if r := c.Roster(); r != nil {
+		return r.First
+	}
+	for _, m := range c.Members {
+		list = append(list, m.Member)
+	}
+	return list
+}
+
+// IsMember reports whether a number is that of a member now.
+func (c *Config) IsMember(member uint32) bool {
+	for _, m := range c.All() {
+		if m.Member == member {
+			return true
+		}
+	}
+	return false
+}
+
+// Address is where a member's port for the others is, or was; empty if that is not known.
+func (c *Config) Address(member uint32) string {
+	m, _ := c.named(member)
+	return m.Address
+}
+
+// named finds a member's entry: as it is now, or as it was configured.
+func (c *Config) named(member uint32) (Member, bool) {
+	lists := [][]Member{c.All(), c.Members}
+	if r := c.Roster(); r != nil {
+		lists = [][]Member{r.Members, r.Gone, c.Members}
+	}
+	for _, list := range lists {
+		for _, m := range list {
+			if m.Member == member {
+				return m, true
+			}
+		}
+	}
+	return Member{}, false
+}

@@ -1,0 +1,150 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// Options are the main database as a change needs it.
+type Options struct {
+	Config *config.Config
+	Conn   *pgx.Conn // to the main database, without a transaction
+	// Note runs a statement in one transaction with the progress up to last.
+	Note func(ctx context.Context, last uint64, sql string, args ...any) error
+	// NoteProgress notes the progress up to last.
+	NoteProgress func(ctx context.Context, last uint64) error
+}
+
+// Carry carries out what a definition does to the list of members, at its ordinal, and notes the progress up to last.
+// It gives the list that comes of it, nil if it is refused. An error is this member's alone; what all members are
+// refused is in the result.
+func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Definition) (*config.Roster, session.Result,
+	error) {
+	c := change{Membership: d.Membership, ordinal: ordinal, step: o.Config.SequenceStep}
+	for _, s := range d.Settings {
+		if s.Name == session.RoleSetting {
+			c.role = s.Value
+		}
+	}
+	err := o.Conn.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = $1", c.role).Scan(&c.super)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, session.Result{}, fmt.Errorf("membership: look up a role: %w", err)
+	}
+	list, err := read(ctx, o.Conn)
+	if err != nil {
+		return nil, session.Result{}, err
+	}
+	if len(list) == 0 {
+		list = beginning(o.Config.Members)
+	}
+	next, refused := c.next(list)
+	if refused != nil {
+		return nil, session.Result{Err: refused}, o.NoteProgress(ctx, last)
+	}
+	text, err := json.Marshal(next)
+	if err != nil {
+		return nil, session.Result{}, fmt.Errorf("membership: %w", err)
+	}
+	const sql = "INSERT INTO tutti.member AS m SELECT * FROM pg_catalog.json_populate_recordset(NULL::tutti.member, " +
+		"$1::pg_catalog.json) ON CONFLICT (number) DO UPDATE SET name = excluded.name, address = excluded.address, " +
+		"clients = excluded.clients, first = excluded.first, since = excluded.since, changed = excluded.changed, " +
+		"removed = excluded.removed"
+	if err := o.Note(ctx, last, sql, string(text)); err != nil {
+		return nil, session.Result{}, err
+	}
+	return roster(next), session.Result{Tag: "CALL"}, nil
+}
+
+// change is one that is carried out.
+type change struct {
+	semantics.Membership
+	ordinal uint64
+	step    int // as many members as there can be
+	role    string
+	super   bool // the role is a superuser
+}
+
+// next is the list behind the change, or why it is refused (MB4).
+func (c *change) next(list []row) ([]row, *wire.SQLError) {
+	list = slices.Clone(list)
+	if !c.super {
+		return nil, wire.Errorf(wire.CodeInsufficientPrivilege, "permission denied to change the list of members").
+			WithHint("Only superusers add and remove members.")
+	}
+	at := slices.IndexFunc(list, func(r row) bool { return !r.Removed && r.Name == c.Name })
+	if at < 0 && c.Does != semantics.AddsMember {
+		return nil, wire.Errorf(wire.CodeUndefinedObject, "member \"%s\" does not exist", c.Name)
+	}
+	if c.Does == semantics.RemovesMember {
+		if there := slices.DeleteFunc(slices.Clone(list), func(r row) bool { return r.Removed }); len(there) == 1 {
+			return nil, wire.Errorf(wire.CodeObjectInUse, "member \"%s\" is the last one", c.Name)
+		}
+		list[at].Removed, list[at].Changed = true, c.ordinal
+		return list, nil
+	}
+	if e := c.address(list); e != nil {
+		return nil, e
+	}
+	if c.Does == semantics.MovesMember {
+		list[at].Address, list[at].Changed = c.Address, c.ordinal
+		if c.Clients != "" {
+			list[at].Clients = c.Clients
+		}
+		return list, nil
+	}
+	if at >= 0 {
+		return nil, wire.Errorf(wire.CodeDuplicateObject, "member \"%s\" already exists", c.Name)
+	}
+	return c.add(list)
+}
+
+// address refuses addresses that are none, or another member's.
+func (c *change) address(list []row) *wire.SQLError {
+	if c.Name == "" {
+		return wire.Errorf(wire.CodeInvalidParameterValue, "a member needs a name")
+	}
+	for _, a := range []string{c.Address, c.Clients} {
+		host, port, err := net.SplitHostPort(a)
+		if given := a != "" || a == c.Address; given && (err != nil || host == "" || port == "") {
+			return wire.Errorf(wire.CodeInvalidParameterValue, "address \"%s\" is not host:port", a)
+		}
+	}
+	for _, r := range list {
+		if !r.Removed && r.Name != c.Name && r.Address == c.Address {
+			return wire.Errorf(wire.CodeDuplicateObject, "address \"%s\" is that of member \"%s\"", c.Address, r.Name)
+		}
+	}
+	return nil
+}
+
+// add gives a member the lowest number that nobody has had, or else the lowest that is free (MB2).
+func (c *change) add(list []row) ([]row, *wire.SQLError) {
+	is := row{Name: c.Name, Address: c.Address, Clients: c.Clients, Since: c.ordinal, Changed: c.ordinal}
+	for n := uint32(1); n <= uint32(c.step); n++ {
+		at, had := slices.BinarySearchFunc(list, n, func(r row, n uint32) int { return int(r.Number) - int(n) })
+		if !had {
+			is.Number = n
+			return slices.Insert(list, at, is), nil
+		}
+	}
+	for i, r := range list {
+		if r.Removed {
+			is.Number, is.First = r.Number, r.First
+			list[i] = is
+			return list, nil
+		}
+	}
+	return nil, wire.Errorf(wire.CodeConfigurationLimit, "there are %d members already (sequence_step)", len(list)).
+		WithHint("Remove one before another is added.")
+}

@@ -1,0 +1,133 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/pgtest"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func adds(name, address string) semantics.Membership {
+	return semantics.Membership{Does: semantics.AddsMember, Name: name, Address: address}
+}
+
+func removes(name string) semantics.Membership {
+	return semantics.Membership{Does: semantics.RemovesMember, Name: name}
+}
+
+func moves(name, address string) semantics.Membership {
+	return semantics.Membership{Does: semantics.MovesMember, Name: name, Address: address}
+}
+
+var first = []config.Member{{Member: 2, Name: "b", Address: "b:1"},
+	{Member: 1, Name: "a", Address: "a:1", Clients: "a:2"}}
+
+// shown is a list as text: numbers, names and addresses of the members, who was added, who is gone, with whom it began.
+func shown(r *config.Roster) string {
+	var b strings.Builder
+	for _, list := range [][]config.Member{r.Members, r.Gone} {
+		for _, m := range list {
+			fmt.Fprintf(&b, "%d=%s@%s ", m.Member, m.Name, m.Address)
+		}
+		b.WriteString("| ")
+	}
+	fmt.Fprint(&b, r.Later, r.First, r.Ordinal)
+	return b.String()
+}
+
+// TestNext: one change after the other, of a cluster that can have three members.
+func TestNext(t *testing.T) {
+	list := beginning(first)
+	for i, x := range []struct {
+		m       semantics.Membership
+		want    string // the list
+		refused string // or why not
+	}{
+		{adds("c", "c:1"), "1=a@a:1 2=b@b:1 3=c@c:1 | | [3] [1 2] 1", ""},
+		{adds("d", "d:1"), "", "there are 3 members already"},
+		{adds("c", "d:1"), "", `member "c" already exists`},
+		{removes("d"), "", `member "d" does not exist`},
+		{removes("b"), "1=a@a:1 3=c@c:1 | 2=b@b:1 | [3] [1 2] 5", ""},
+		{removes("b"), "", `member "b" does not exist`},
+		{adds("d", "c:1"), "", `address "c:1" is that of member "c"`},
+		{adds("d", "nowhere"), "", `address "nowhere" is not host:port`},
+		{adds("", "d:1"), "", "a member needs a name"},
+		{moves("c", "c:9"), "1=a@a:1 3=c@c:9 | 2=b@b:1 | [3] [1 2] 10", ""},
+		{moves("c", "a:1"), "", `address "a:1" is that of member "a"`},
+		{adds("b", "b:1"), "1=a@a:1 2=b@b:1 3=c@c:9 | | [2 3] [1 2] 12", ""}, // the number of one that is gone
+		{removes("a"), "2=b@b:1 3=c@c:9 | 1=a@a:1 | [2 3] [1 2] 13", ""},
+		{removes("c"), "2=b@b:1 | 1=a@a:1 3=c@c:9 | [2] [1 2] 14", ""},
+		{removes("b"), "", `member "b" is the last one`},
+	} {
+		c := change{Membership: x.m, ordinal: uint64(i + 1), step: 3, super: true}
+		next, refused := c.next(list)
+		if refused != nil {
+			if x.refused == "" || !strings.Contains(refused.Message, x.refused) {
+				t.Errorf("%d %+v: refused, %q", i, x.m, refused.Message)
+			}
+			continue
+		}
+		if got := shown(roster(next)); x.refused != "" || got != x.want {
+			t.Errorf("%d %+v: %s, want %s%s", i, x.m, got, x.want, x.refused)
+		}
+		list = next
+	}
+	if _, refused := (&change{Membership: adds("x", "x:1"), step: 9}).next(list); refused == nil ||
+		refused.Code != "42501" {
+		t.Errorf("who is no superuser adds a member: %v", refused)
+	}
+}
+
+// TestCarry: the table has what is decided, with the progress; what is refused changes nothing but the progress.
+func TestCarry(t *testing.T) {
+	ctx, server := context.Background(), pgtest.Shared(t)
+	name := server.NewDatabase(t)
+	if r, err := Read(ctx, server.ConnString(name)); r != nil || err != nil {
+		t.Fatalf("before there is a table: %v, %v", r, err)
+	}
+	server.Exec(t, name, "CREATE SCHEMA tutti", `CREATE TABLE tutti.member (number int4 PRIMARY KEY, name text,
+		address text, clients text, first bool, since int8, changed int8, removed bool)`)
+	conn, progress := server.Connect(t, name), uint64(0)
+	note := func(_ context.Context, last uint64) error {
+		progress = last
+		return nil
+	}
+	c := &config.Config{SequenceStep: 16, Members: first}
+	o := Options{Config: c, Conn: conn, NoteProgress: note,
+		Note: func(ctx context.Context, last uint64, sql string, args ...any) error {
+			if _, err := conn.Exec(ctx, sql, args...); err != nil {
+				return err
+			}
+			return note(ctx, last)
+		}}
+	carry := func(ordinal uint64, m semantics.Membership) (*config.Roster, session.Result) {
+		t.Helper()
+		r, result, err := Carry(ctx, o, ordinal, ordinal, session.Definition{
+			Cluster:  semantics.Cluster{Membership: m},
+			Settings: []session.Setting{{Name: session.RoleSetting, Value: "postgres"}}})
+		if err != nil || progress != ordinal {
+			t.Fatalf("%+v: %v, progress %d", m, err, progress)
+		}
+		return r, result
+	}
+	if r, err := Read(ctx, server.ConnString(name)); r != nil || err != nil {
+		t.Errorf("of an empty table: %v, %v", r, err)
+	}
+	if r, result := carry(5, removes("x")); r != nil || result.Err == nil || result.Err.Code != "42704" {
+		t.Errorf("an unknown member is removed: %v, %+v", r, result)
+	}
+	const want = "1=a@a:1 3=c@c:1 | 2=b@b:1 | [3] [1 2] 7"
+	carry(6, adds("c", "c:1"))
+	r, _ := carry(7, removes("b"))
+	read, err := Read(ctx, server.ConnString(name))
+	if err != nil || shown(r) != want || shown(read) != want {
+		t.Errorf("%s, and %s is read, %v; want %s", shown(r), shown(read), err, want)
+	}
+}

@@ -1,0 +1,20 @@
+// Package membership keeps the list of the cluster's members, and carries out what is ordered about it.
+//
+// A cluster begins with the members of the configuration. From the first change on the list is a table of the main
+// database, tutti.member, and the configuration only says where to look for the others before that is read. Who votes
+// is another matter: each database's leader has the order's configuration follow the list (packages quorum, engine).
+//
+// Neighbours: node's executor calls Carry for a definition of the main database, and tells the rest of the node of the
+// list that comes of it; Read gives a node its list when it starts.
+//
+// Start reading at change.next.
+//
+// Invariants:
+//
+//	MB1  The list is a function of the main database's order, and of the configuration with which the cluster began,
+//	     which is equal at all members (bootstrap). It is changed in one transaction with the progress row.
+//	MB2  A number is that of one member at a time. That of one that was removed is used again only when all others
+//	     have been used; whoever gets it has no log, and is readmitted as who has lost his (package bootstrap).
+//	MB3  With whom the cluster began stays known: they vote at first in each order of which nothing else is said.
+//	MB4  What is refused is refused alike at all members, by the list alone, and the progress goes on.
+package membership

@@ -1,0 +1,59 @@
+package membership
+
+import (
+	"context"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
+)
+
+const (
+	// leftOutAfter is how long a member that was removed has heard of no leader when it takes itself for left out, and
+	// leavePoll between two looks.
+	leftOutAfter = 3 * time.Second
+	leavePoll    = 100 * time.Millisecond
+)
+
+// Seen is what a member that was removed sees of the orders of its databases.
+type Seen struct {
+	Runs bool // it takes part in them
+	Led  bool // somebody leads one of them
+	Gets bool // it gets the log of one of them, as far as it knows
+}
+
+// AwaitLeave waits until the others go on without a member that was removed: until then it may be needed to decide
+// that. It returns false if ctx ends first.
+func AwaitLeave(ctx context.Context, look func() Seen) bool {
+	for led := time.Now(); time.Since(led) < leftOutAfter; {
+		if !process.Sleep(ctx, leavePoll) {
+			return false
+		}
+		s := look()
+		if s.Runs && !s.Gets {
+			return true
+		}
+		if s.Led || !s.Runs {
+			led = time.Now()
+		}
+	}
+	return true
+}
+
+// Addresses are those of the others with whom a member talks: of all members, and of those that get the log of some
+// order yet, as readers of each say.
+func Addresses(c *config.Config, readers ...[]uint32) map[uint32]string {
+	addresses := map[uint32]string{}
+	for _, m := range c.All() {
+		addresses[m.Member] = m.Address
+	}
+	for _, list := range readers {
+		for _, m := range list {
+			if address := c.Address(m); addresses[m] == "" && address != "" {
+				addresses[m] = address
+			}
+		}
+	}
+	delete(addresses, c.Member)
+	return addresses
+}

@@ -1,0 +1,90 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/config"
+)
+
+// row is one of tutti.member.
+type row struct {
+	Number  uint32 `json:"number"`
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Clients string `json:"clients"`
+	First   bool   `json:"first"`   // the cluster began with a member of this number
+	Since   uint64 `json:"since"`   // the ordinal of the change that added it; zero: of the beginning
+	Changed uint64 `json:"changed"` // that of the last change of its row
+	Removed bool   `json:"removed"` // it is no member any more
+}
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// read gives the table, by number.
+func read(ctx context.Context, q querier) ([]row, error) {
+	rows, err := q.Query(ctx, "SELECT number, name, address, clients, first, since, changed, "+
+		"removed FROM tutti.member ORDER BY number")
+	if err != nil {
+		return nil, fmt.Errorf("membership: read the list: %w", err)
+	}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
+		err = r.Scan(&x.Number, &x.Name, &x.Address, &x.Clients, &x.First, &x.Since, &x.Changed, &x.Removed)
+		return x, err
+	})
+}
+
+// Read gives the list of a main database; nil if nothing was ever changed.
+func Read(ctx context.Context, connString string) (*config.Roster, error) {
+	conn, err := pgx.Connect(ctx, connString)
+	if err != nil {
+		return nil, fmt.Errorf("membership: connect to the local PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('tutti.member') IS NOT NULL").Scan(&there); err != nil || !there {
+		return nil, err
+	}
+	list, err := read(ctx, conn)
+	return roster(list), err
+}
+
+// roster is what a table says; nil if it is empty.
+func roster(list []row) *config.Roster {
+	if len(list) == 0 {
+		return nil
+	}
+	r := &config.Roster{}
+	for _, x := range list {
+		r.Ordinal = max(r.Ordinal, x.Changed)
+		m := config.Member{Member: x.Number, Name: x.Name, Address: x.Address, Clients: x.Clients}
+		if x.Removed {
+			r.Gone = append(r.Gone, m)
+		} else {
+			r.Members = append(r.Members, m)
+		}
+		if x.First {
+			r.First = append(r.First, x.Number)
+		}
+		if !x.Removed && x.Since > 0 {
+			r.Later = append(r.Later, x.Number)
+		}
+	}
+	return r
+}
+
+// beginning is the table of a cluster of which nothing was changed yet.
+func beginning(members []config.Member) []row {
+	var list []row
+	for _, m := range members {
+		list = append(list, row{Number: m.Member, Name: m.Name, Address: m.Address, Clients: m.Clients, First: true})
+	}
+	slices.SortFunc(list, func(a, b row) int { return int(a.Number) - int(b.Number) })
+	return list
+}

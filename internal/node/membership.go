@@ -1,0 +1,129 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/membership"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// readMembers takes the list of members from the local database, if the order has changed it.
+func (t *tenure) readMembers(ctx context.Context) error {
+	c := t.node.config
+	r, err := membership.Read(ctx, t.connString(c.Database))
+	if r == nil || err != nil {
+		return err
+	}
+	c.Becomes(r)
+	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),
+		"ordinal", r.Ordinal)
+	if !c.IsMember(c.Member) {
+		t.running.Go(t.retire)
+	}
+	return nil
+}
+
+func names(members []config.Member) (list []string) {
+	for _, m := range members {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+// mayChangeMembers refuses, where a statement comes from, what it may not do to the list of members.
+func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
+	if m.Does == semantics.NoMember || t.standing.Understand(bootstrap.Membership) {
+		return nil
+	}
+	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+
+		"list of members").WithHint("Start all members, with this release.")
+}
+
+// changeMembers carries out what a definition does to the list of members.
+func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result,
+	error) {
+	l.db.applier.Begun.Store(last)
+	r, result, err := membership.Carry(ctx, membership.Options{Config: l.config, Conn: l.db.applier.Pgx,
+		Note: l.db.applier.Note, NoteProgress: l.db.applier.NoteProgress}, last, t.Ordinal, d)
+	if r != nil {
+		l.tenure.become(r)
+	}
+	return result, err
+}
+
+// become has everybody go by another list of members.
+func (t *tenure) become(r *config.Roster) {
+	c := t.node.config
+	was := c.IsMember(c.Member)
+	c.Becomes(r)
+	t.node.log.Info("the list of members has changed", "members", names(r.Members), "ordinal", r.Ordinal)
+	for _, l := range t.all() {
+		l.others.peers.Become(r.Members)
+	}
+	t.connect()
+	if was && !c.IsMember(c.Member) {
+		t.running.Go(t.retire)
+	}
+}
+
+// connect has this member talk to all others, and to those that get some order's log yet.
+func (t *tenure) connect() {
+	var readers [][]uint32
+	for _, l := range t.all() {
+		readers = append(readers, l.order.core.Readers())
+	}
+	addresses := membership.Addresses(t.node.config, readers...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !maps.Equal(addresses, t.addresses) {
+		t.addresses = addresses
+		t.transport.SetPeers(addresses)
+	}
+}
+
+// members lists the members' numbers, once the order has changed the list; nil: nothing has changed.
+func (t *tenure) members() (list []uint32) {
+	r := t.node.config.Roster()
+	if r == nil {
+		return nil
+	}
+	for _, m := range r.Members {
+		list = append(list, m.Member)
+	}
+	return list
+}
+
+// retire ends the node of a member that was removed, once the others go on without it.
+func (t *tenure) retire() {
+	t.node.log.Warn("this member was removed from the cluster; it ends when the others go on without it")
+	if !membership.AwaitLeave(t.ctx, func() (s membership.Seen) {
+		for _, l := range t.all() {
+			s.Runs = true
+			s.Led = s.Led || l.order.core.Leader() != 0
+			s.Gets = s.Gets || slices.Contains(l.order.core.Readers(), t.node.config.Member)
+		}
+		return s
+	}) {
+		return
+	}
+	t.node.removed.Store(true)
+	t.node.stops.Drain()
+}
+
+// errRemoved is why a node ends whose member was removed.
+func (n *Node) errRemoved() error {
+	if !n.removed.Load() {
+		return nil
+	}
+	return &failure.Config{Err: fmt.Errorf("%s was removed from the cluster. If it is to come back, add it again, and "+
+		"start it with an empty data directory", n.config.Self().Name)}
+}

@@ -32,6 +32,7 @@ const (
 	tryBytesMax = 8 << 20              // bytes of a writeset that is tried
 	tryLock     = "1s"                 // for a lock that clients hold there
 	triesMax    = 4                    // that a member does at once
+	triesWait   = 64                   // that wait there for others to be over
 	tryInterval = 2 * time.Millisecond // between two looks at whether an answer is still wanted
 )
 
@@ -89,7 +90,8 @@ type DryRuns struct {
 
 	mu      sync.Mutex
 	m       map[uint64]chan Tried
-	running chan struct{} // those it does for others
+	asked   int           // those it does for others, or that wait
+	running chan struct{} // those it does
 	over    bool          // it does no more, because this life ends
 	stage   []*Applier    // kept between rehearsals
 }
@@ -199,7 +201,8 @@ func (r *DryRuns) Outcome(data []byte) {
 	}
 }
 
-// TryFor tries a transaction for another member, beside everything else.
+// TryFor tries a transaction for another member, beside everything else. If too many others are being tried, it waits,
+// and if too many wait, its origin is told at once that it goes on without.
 func (r *DryRuns) TryFor(from uint32, data []byte) {
 	var x tryRequest
 	if err := json.Unmarshal(data, &x); err != nil {
@@ -211,15 +214,14 @@ func (r *DryRuns) TryFor(from uint32, data []byte) {
 	if r.over {
 		return
 	}
-	select {
-	case r.running <- struct{}{}:
-	default:
-		return // busy: its origin goes on without
-	}
+	r.asked++
+	busy := r.asked > triesMax+triesWait
 	r.o.Background(func() {
-		defer func() { <-r.running }()
+		defer r.answered()
 		out := Tried{Seq: x.Seq, Life: x.Life}
-		out.Done, out.Code, out.Message = r.tryOut(from, &x)
+		if !busy {
+			out.Done, out.Code, out.Message = r.tryOut(from, &x)
+		}
 		out.Decided = r.o.Decided() // its own sessions' commits are seen before they are applied
 		answer, err := json.Marshal(out)
 		if err != nil {
@@ -230,7 +232,13 @@ func (r *DryRuns) TryFor(from uint32, data []byte) {
 	})
 }
 
-// tryOut carries a transaction out and takes it back.
+func (r *DryRuns) answered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked--
+}
+
+// tryOut carries a transaction out and takes it back. What it waits for until then takes no room from others.
 func (r *DryRuns) tryOut(from uint32, x *tryRequest) (done bool, code, message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), TryTimeout)
 	defer cancel()
@@ -248,6 +256,14 @@ func (r *DryRuns) tryOut(from uint32, x *tryRequest) (done bool, code, message s
 			return false, "", ""
 		}
 	}
+	select {
+	case r.running <- struct{}{}:
+	case <-ctx.Done():
+		return false, "", ""
+	case <-r.o.Done:
+		return false, "", ""
+	}
+	defer func() { <-r.running }()
 	a, err := r.ready(ctx)
 	if err != nil {
 		return false, "", ""

@@ -31,8 +31,8 @@ func rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
-		{groupOperate, []*cobra.Command{nodeCommand(), statusCommand(), checkCommand(), whatIfCommand(),
-			adoptCommand(), versionCommand()}},
+		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), statusCommand(),
+			checkCommand(), whatIfCommand(), adoptCommand(), versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {
 		for _, c := range g.commands {

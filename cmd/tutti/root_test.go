@@ -38,7 +38,7 @@ func TestHelpGroups(t *testing.T) {
 	_, operate, _ := strings.Cut(help, "To operate a cluster:")
 	operate, develop, _ := strings.Cut(operate, "To develop Tutti itself:")
 	for section, names := range map[*string][]string{
-		&operate: {"node", "status", "check", "what-if", "adopt", "version"},
+		&operate: {"init", "join", "node", "member", "status", "check", "what-if", "adopt", "version"},
 		&develop: {"sim", "bench", "chaos"}} {
 		for _, name := range names {
 			if !strings.Contains(*section, "\n  "+name+" ") {

@@ -54,11 +54,16 @@ type table struct {
 
 // ask runs SHOW tutti.name at the first node that answers.
 func (t *Target) ask(ctx context.Context, name string) (table, error) {
+	return t.run(ctx, "SHOW tutti."+name)
+}
+
+// run runs a statement there.
+func (t *Target) run(ctx context.Context, sql string) (table, error) {
 	var errs []error
 	for _, a := range t.Addresses {
 		u := url.URL{Scheme: "postgres", User: url.User(t.User), Host: a, Path: "/" + t.Database,
 			RawQuery: "connect_timeout=3&sslmode=prefer&application_name=tutti"}
-		got, err := show(ctx, u.String(), name)
+		got, err := run(ctx, u.String(), sql)
 		if err == nil {
 			return got, nil
 		}
@@ -71,13 +76,13 @@ func (t *Target) ask(ctx context.Context, name string) (table, error) {
 	return table{}, errors.Join(errs...)
 }
 
-func show(ctx context.Context, url, name string) (table, error) {
+func run(ctx context.Context, url, sql string) (table, error) {
 	conn, err := pgconn.Connect(ctx, url)
 	if err != nil {
 		return table{}, err
 	}
 	defer conn.Close(ctx)
-	results, err := conn.Exec(ctx, "SHOW tutti."+name).ReadAll()
+	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return table{}, err
 	}

@@ -122,3 +122,60 @@ func (a *Authority) Write(dir, name string, v Validity) (Files, error) {
 	}
 	return f, nil
 }
+
+// Names of an authority's own files.
+const (
+	caName    = "ca.crt"
+	caKeyName = "ca.key"
+)
+
+// Save writes the authority itself, with its key, into a directory that is there.
+func (a *Authority) Save(dir string) error {
+	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+	if err != nil {
+		return fmt.Errorf("authority: %w", err)
+	}
+	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if err = renameio.WriteFile(filepath.Join(dir, caKeyName), key, 0o600); err == nil {
+		err = renameio.WriteFile(filepath.Join(dir, caName), a.PEM(), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("authority: %w", err)
+	}
+	return nil
+}
+
+// Load reads what Save wrote.
+func Load(dir string) (*Authority, error) {
+	parse := func(name string) ([]byte, error) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("authority: %w", err)
+		}
+		b, _ := pem.Decode(text)
+		if b == nil {
+			return nil, fmt.Errorf("authority: %s in %s holds no PEM", name, dir)
+		}
+		return b.Bytes, nil
+	}
+	der, err := parse(caName)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("authority: %s: %w", caName, err)
+	}
+	if der, err = parse(caKeyName); err != nil {
+		return nil, err
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, fmt.Errorf("authority: %s: %w", caKeyName, err)
+	}
+	k, is := key.(*ecdsa.PrivateKey)
+	if !is || !k.PublicKey.Equal(cert.PublicKey) {
+		return nil, fmt.Errorf("authority: %s in %s is not the key of %s", caKeyName, dir, caName)
+	}
+	return &Authority{cert: cert, key: k}, nil
+}

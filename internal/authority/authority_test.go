@@ -58,3 +58,54 @@ func TestWrite(t *testing.T) {
 		t.Error("an authority of the same name vouches for it")
 	}
 }
+
+// TestSave: an authority that was saved signs as before; half of one, and two halves of two, are refused.
+func TestSave(t *testing.T) {
+	a, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := a.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := b.Write(filepath.Join(dir, "tls"), "node1", Years(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.PEM())
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "node1"}); err != nil {
+		t.Errorf("what it signs is not known: %v", err)
+	}
+	if s, err := os.Stat(filepath.Join(dir, caKeyName)); err != nil || s.Mode().Perm() != 0o600 {
+		t.Errorf("its key: %v, %v", s.Mode(), err)
+	}
+	other, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, caName), other.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir); err == nil {
+		t.Error("the key of another one is taken")
+	}
+	if err := os.WriteFile(filepath.Join(dir, caName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir); err == nil {
+		t.Error("an empty file is taken")
+	}
+	if _, err := Load(t.TempDir()); err == nil {
+		t.Error("nothing is taken")
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tuttidb/tutti/internal/admin"
+	"github.com/tuttidb/tutti/internal/join"
+)
+
+// nodeOptions adds the flags of a new node, and says which must be given.
+func nodeOptions(c *cobra.Command, o *join.Options, required ...string) {
+	f := c.Flags()
+	f.StringVar(&o.Dir, "dir", "", "the node's directory, which is made: configuration, certificate, data")
+	f.StringVar(&o.Name, "name", "", "the node's name")
+	f.StringVar(&o.Listen, "listen", "", "host:port for clients")
+	f.StringVar(&o.MemberListen, "member-listen", "", "host:port for the other nodes, by which they reach it")
+	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a "+
+		"download)")
+	f.BoolVar(&o.AllowTrust, "allow-trust", false, "for the first minutes: let in clients without a password")
+	for _, name := range append([]string{"dir", "name", "listen", "member-listen"}, required...) {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func initCommand() *cobra.Command {
+	var o join.Options
+	c := &cobra.Command{
+		Use: "init", Short: "Make the directory of a node that is a cluster of one; others join it",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return join.Init(o, os.Stdout) },
+	}
+	c.Flags().StringVar(&o.Cluster, "cluster", "", "the cluster's name")
+	c.Flags().StringVar(&o.Database, "dbname", "postgres", "the database to begin with")
+	nodeOptions(c, &o, "cluster")
+	return c
+}
+
+func joinCommand() *cobra.Command {
+	var o join.Options
+	c := &cobra.Command{
+		Use: "join", Short: "Add a member to a cluster, and make its node's directory",
+		Long: "Adds a member to a cluster that was begun with tutti init, by a node that runs, and makes the " +
+			"directory of its own\nnode. It may be run again if it fails. PGPASSWORD is the password of --username.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return join.Join(c.Context(), o, os.Stdout) },
+	}
+	c.Flags().StringVar(&o.Keys, "keys", "", "a copy of the directory cluster of the first node")
+	c.Flags().StringVar(&o.From, "from", "", "client address host:port of a node that runs")
+	c.Flags().StringVarP(&o.User, "username", "U", "postgres", "a superuser to connect as")
+	nodeOptions(c, &o, "keys", "from")
+	return c
+}
+
+func memberCommand() *cobra.Command {
+	c := &cobra.Command{Use: "member", Short: "List, add, remove and move the members of the cluster"}
+	for _, m := range []struct {
+		use, short string
+		least      int
+		most       int
+		does       string
+	}{
+		{"list", "List the members", 0, 0, ""},
+		{"add NAME ADDRESS [CLIENTS]", "Add a member, by its host:port for the others, and for clients", 2, 3,
+			"add_member"},
+		{"remove NAME", "Remove a member, whether it is there or not; its node ends", 1, 1, "remove_member"},
+		{"move NAME ADDRESS [CLIENTS]", "Give a member other addresses, for a node on another machine", 2, 3,
+			"move_member"},
+	} {
+		var t admin.Target
+		sub := &cobra.Command{
+			Use: m.use, Short: m.short,
+			Args: func(c *cobra.Command, args []string) error {
+				return admin.Usage(cobra.RangeArgs(m.least, m.most)(c, args))
+			},
+			RunE: func(c *cobra.Command, args []string) error {
+				return admin.Members(c.Context(), t, m.does, args, os.Stdout)
+			},
+		}
+		target(sub, &t)
+		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
+		c.AddCommand(sub)
+	}
+	return c
+}

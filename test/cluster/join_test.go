@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/config"
+)
+
+// command runs tutti, which must succeed, and gives what it prints.
+func (c *Cluster) command(args ...string) string {
+	c.tb.Helper()
+	exe, err := Binary()
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	out, err := exec.CommandContext(c.tb.Context(), exe, args...).CombinedOutput()
+	if err != nil {
+		c.tb.Fatalf("tutti %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// take has a node that a command has made be the next one of the cluster, and starts it.
+func (c *Cluster) take(dir string) int {
+	c.tb.Helper()
+	file := filepath.Join(dir, "node.toml")
+	cfg, err := config.Load(file)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	c.nodes = append(c.nodes, &Node{Config: *cfg, ConfigFile: file, LogFile: dir + ".log"})
+	k := len(c.nodes)
+	c.Run(k)
+	c.WaitReady(k)
+	return k
+}
+
+// TestInitAndJoin: a cluster of one begins, two join it, one is removed, all by commands; what is written at one is at
+// all.
+func TestInitAndJoin(t *testing.T) {
+	t.Parallel()
+	c := New(t, 0)
+	build, err := findBuild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := freePorts(6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := func(k int, more ...string) []string {
+		return append(more, "--dir", filepath.Join(c.Dir, fmt.Sprintf("node%d", k)), "--name", fmt.Sprintf("node%d", k),
+			"--listen", fmt.Sprintf("127.0.0.1:%d", ports[2*k-2]), "--member-listen",
+			fmt.Sprintf("127.0.0.1:%d", ports[2*k-1]), "--pg-bin-dir", build.BinDir, "--allow-trust")
+	}
+	first := filepath.Join(c.Dir, "node1")
+	c.command(options(1, "init", "--cluster", "joined")...)
+	c.take(first)
+	c.Connect(1).Do("CREATE TABLE joined(k serial PRIMARY KEY, v text)", "INSERT INTO joined(v) VALUES ('one')")
+	for k := 2; k <= 3; k++ {
+		args := options(k, "join", "--keys", filepath.Join(first, "cluster"), "--from", c.Node(k-1).Config.Listen)
+		c.command(args...)
+		c.take(filepath.Join(c.Dir, fmt.Sprintf("node%d", k)))
+		c.Connect(k).Do(fmt.Sprintf("INSERT INTO joined(v) VALUES ('%d')", k))
+	}
+	c.Everywhere("SELECT string_agg(v, ' ' ORDER BY k) FROM joined", "one 2 3")
+	c.members(1, 3, "node1", "node2", "node3")
+	list := c.command("member", "list", "--config", c.Node(3).ConfigFile)
+	for k := 1; k <= 3; k++ {
+		if m := c.Node(k).Config.Self(); !strings.Contains(list, m.Name) || !strings.Contains(list, m.Address) {
+			t.Errorf("the list lacks %+v:\n%s", m, list)
+		}
+	}
+	c.KillBoth(2) // any of three
+	c.Connect(1).Do("INSERT INTO joined(v) VALUES ('of two')")
+	c.command("member", "remove", "node2", "--address", c.Node(3).Config.Listen)
+	c.members(3, 2, "node1", "node3")
+	c.Connect(3).Do("INSERT INTO joined(v) VALUES ('without the second')")
+	c.Eventually(1, "SELECT count(*) FROM joined", "5")
+}

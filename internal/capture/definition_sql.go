@@ -291,14 +291,6 @@ const PeekStatement = "SELECT op, ident, keys, tab, img FROM tutti.peek($1)"
 // PeekParameterOIDs is its parameter's type.
 func PeekParameterOIDs() []uint32 { return []uint32{20} }
 
-// touchedQuery gives a JSON array of schema and name of the user tables that this transaction has
-// locked as definitions do, and whether against writers.
-const touchedQuery = `(SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.relname, c.oid IN (` + lockedRelations +
-	` AND mode <> 'ShareUpdateExclusiveLock'))), '[]')
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.oid IN (` + lockedRelations + `) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
-  AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'))`
-
 // Proof is what tutti.privileged demands with a command.
 func Proof(command string, secret []byte) []byte {
 	sum := sha256.Sum256(append([]byte(command), secret...))

@@ -21,10 +21,11 @@ const DescribeLocked = "SELECT tutti.describe(locks, barred)"
 // DescribeSome is DescribeLocked beside SomeTables.
 const DescribeSome = "SELECT tutti.describe_some(locks, false, false)"
 
-// SomeTables gives the tables whose schemas and names are in $1 and $2 like tutti.locked what this transaction has
-// locked.
+// SomeTables gives the tables of users whose schemas and names are in $1 and $2 like tutti.locked what this transaction
+// has locked.
 const SomeTables = `(SELECT ARRAY(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname) AS locks,
+  JOIN unnest($1::text[], $2::text[]) AS u(schema, name) ON u.schema = n.nspname AND u.name = c.relname
+  WHERE n.nspname <> 'tutti') AS locks,
   '[]' AS changed) AS named`
 
 // fewTables is how many tables are described one by one, where all are.

@@ -22,7 +22,6 @@ func followFunctions() string {
 		"direct_function":      strings.ReplaceAll(directFunction, "'", "''"),
 		"replica_trigger_name": replicaTriggerName,
 		"trigger_names":        "{" + strings.Join(triggerNames, ",") + "}",
-		"touched_query":        touchedQuery,
 		"events_query":         EventsQuery,
 		"code_query":           codeQuery,
 	})

@@ -80,8 +80,13 @@ BEGIN
 END $tutti$;
 -- A JSON array of schema and name of the tables that this transaction has locked as definitions do, and whether against writers.
 CREATE OR REPLACE FUNCTION tutti.touched() RETURNS pg_catalog.json LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DECLARE held oid[]; barred oid[];
 BEGIN
-  RETURN {{touched_query}};
+  SELECT array_agg(l.relation), coalesce(array_agg(l.relation) FILTER (WHERE l.mode <> 'ShareUpdateExclusiveLock'), '{}') INTO held, barred
+    FROM pg_locks l WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted
+      AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock');
+  RETURN (SELECT coalesce(json_agg(jsonb_build_array(n.nspname, c.relname, c.oid = ANY (barred))), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = ANY (held) AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'));
 END $tutti$;
 -- What is to be known before a definition is repeated: NULL if there is no such role.
 CREATE OR REPLACE FUNCTION tutti.ready(who pg_catalog.name, definition pg_catalog.text, OUT super pg_catalog.bool, OUT events pg_catalog.bool) LANGUAGE plpgsql{{index_plans}}AS $tutti$

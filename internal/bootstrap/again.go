@@ -21,6 +21,8 @@ type Answer struct {
 	Known uint64 `json:"known"`
 	// Copied is how many copies of others' databases it has noted of who asks.
 	Copied uint64 `json:"copied"`
+	// Roster is who the members are by the order, as far as it knows, for who has lost that as well; its owner's form.
+	Roster json.RawMessage `json:"roster,omitempty"`
 	// Terms are, for each database that it has, the term in which it readmits who asks; zero: it does not, or not yet.
 	Terms map[uint64]uint64 `json:"terms"`
 }

@@ -28,8 +28,10 @@ type Facts struct {
 	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.
 	Known map[uint32]uint64 `json:"known,omitempty"`
-	// Later are the members that the order has added, as far as it knows.
-	Later []uint32 `json:"later,omitempty"`
+	// Later are the members that the order has added, as far as it knows, and Roster is who they all are, for who has
+	// no log and so hears of no change; its owner's form.
+	Later  []uint32        `json:"later,omitempty"`
+	Roster json.RawMessage `json:"roster,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`
 	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other

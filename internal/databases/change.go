@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replay"
@@ -44,9 +45,10 @@ type Options struct {
 	Log      *slog.Logger
 	Replicas Replicas
 	Progress Progress
-	// Voters are who votes on the main database's order where the change stands; nil: all members. Members are all
-	// there; nil: as at the beginning.
-	Voters, Members []uint32
+	// Voters are who votes on the main database's order where the change stands; nil: all with whom the cluster began.
+	// Roster is who the members are there; nil: as at the beginning.
+	Voters []uint32
+	Roster *config.Roster
 	// List is a connection to the main database, without a transaction; Conn is one on which statements run with the
 	// rights of their roles. Carry closes neither.
 	List *pgx.Conn
@@ -183,16 +185,19 @@ func (c *change) first() (voters, learners []uint32) {
 	if !c.ByVoters {
 		return nil, nil
 	}
-	if c.Members == nil {
+	if c.Roster == nil {
 		return c.Voters, nil
 	}
-	if voters = c.Voters; voters == nil {
-		voters = c.Members
-	}
 	learners = []uint32{} // not NULL
-	for _, m := range c.Members {
-		if !slices.Contains(voters, m) {
-			learners = append(learners, m)
+	for _, m := range c.Roster.Members {
+		votes := slices.Contains(c.Voters, m.Member)
+		if c.Voters == nil {
+			votes = slices.Contains(c.Roster.First, m.Member)
+		}
+		if votes {
+			voters = append(voters, m.Member)
+		} else {
+			learners = append(learners, m.Member)
 		}
 	}
 	return voters, learners

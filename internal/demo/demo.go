@@ -172,7 +172,7 @@ func (c *Cluster) configure() error {
 		if k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
-		if err := os.MkdirAll(c.nodeDir(k), 0o755); err != nil {
+		if err := c.makeDir(k); err != nil {
 			return err
 		}
 		files, err := ca.Write(filepath.Join(c.nodeDir(k), "tls"), members[k-1].Name, authority.Years(certificateYears))
@@ -197,6 +197,15 @@ func (c *Cluster) configure() error {
 		c.nodes = append(c.nodes, n)
 	}
 	return nil
+}
+
+// makeDir makes node k's directory. One that is alone begins with it.
+func (c *Cluster) makeDir(k int) error {
+	dir := c.nodeDir(k)
+	if _, err := os.Stat(dir); c.o.Nodes == 1 && errors.Is(err, os.ErrNotExist) {
+		return config.MarkAlone(dir)
+	}
+	return os.MkdirAll(dir, 0o755)
 }
 
 // secret is made at the first start and kept.

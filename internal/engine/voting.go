@@ -13,9 +13,9 @@ type Voting struct {
 	order *ordering.Order
 	rule  *quorum.Rule
 	fixed bool
-	// members are all, once the order has changed that; nil: whoever gets the log
-	members []uint32
-	leaves  int // ticks since which a leader hands over that is none of them
+	// members are all, once the order has changed that, gone are those that it has removed; nil: nothing has changed
+	members, gone []uint32
+	leaves        int // ticks since which a leader hands over that is gone
 }
 
 // VotingOf returns an engine's.
@@ -24,8 +24,9 @@ func VotingOf(e *Engine) *Voting { return &e.voting }
 // May says whether who votes may change: all members must understand that.
 func (v *Voting) May(may bool) { v.fixed = !may }
 
-// Of says who the members are, as far as this one has applied the main database's order; nil: nothing has changed.
-func (v *Voting) Of(members []uint32) { v.members = members }
+// Of says who the members are, and who was removed, as far as this one has applied the main database's order; nil:
+// nothing has changed. Of who is neither it may not have heard yet.
+func (v *Voting) Of(members, gone []uint32) { v.members, v.gone = members, gone }
 
 // Votes reports whether a member votes, as far as this one knows. Voters lists those who do.
 func (v *Voting) Votes(member uint32) bool { return v.order.Voter(member) }
@@ -43,7 +44,7 @@ func (v *Voting) tick() {
 	var peers []quorum.Peer
 	for _, p := range v.order.Peers() {
 		peers = append(peers, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
-			Leaves: v.members != nil && !slices.Contains(v.members, p.Member)})
+			Leaves: slices.Contains(v.gone, p.Member)})
 	}
 	if len(peers) == 0 || v.retires(peers) {
 		return
@@ -53,13 +54,14 @@ func (v *Voting) tick() {
 		voters = v.order.Voters()
 	}
 	if voters != nil {
-		v.order.Vote(voters, v.members)
+		v.order.Vote(voters, v.members, v.gone)
 	}
 }
 
-// retires has a leader that is no member any more hand over, and reports whether it is none.
+// retires has a leader that is no member any more hand over, and reports whether it does nothing else. If there is
+// nobody who could lead, or nobody does, it goes by the rule first.
 func (v *Voting) retires(peers []quorum.Peer) bool {
-	if v.members == nil || slices.Contains(v.members, v.o.Member) {
+	if !slices.Contains(v.gone, v.o.Member) {
 		v.leaves = 0
 		return false
 	}
@@ -69,15 +71,22 @@ func (v *Voting) retires(peers []quorum.Peer) bool {
 			heir = p
 		}
 	}
-	if heir != nil && v.leaves%handOverTicks == 0 {
+	if heir == nil || v.leaves >= handOvers*handOverTicks {
+		return false
+	}
+	if v.leaves%handOverTicks == 0 {
 		v.order.HandOver(heir.Member)
 	}
 	v.leaves++
 	return true
 }
 
-// handOverTicks is how long a leader that is no member waits for another one to lead before it asks the next.
-const handOverTicks = 20
+// handOverTicks is how long a leader that is no member waits for another one to lead before it asks again, handOvers
+// times.
+const (
+	handOverTicks = 20
+	handOvers     = 3
+)
 
 // differs reports whether who gets the log is not who is a member, but for those who vote: these the rule changes.
 func (v *Voting) differs(peers []quorum.Peer) bool {

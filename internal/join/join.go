@@ -41,6 +41,7 @@ type Options struct {
 
 // Names of what is in a node's directory, and in that of what all nodes have in common.
 const (
+	dataName   = "data"
 	configName = "node.toml"
 	keysName   = "cluster"
 	commonName = "cluster.toml"
@@ -89,6 +90,9 @@ func Init(o Options, out io.Writer) error {
 	o.Keys = keys
 	self := o.member(1)
 	if err := o.write(c, self, []config.Member{self}); err != nil {
+		return err
+	}
+	if err := config.MarkAlone(filepath.Join(o.Dir, dataName)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s is a cluster of one. Start it:\n\n    tutti node --config %s\n\nOther nodes join "+
@@ -218,7 +222,7 @@ func (o *Options) write(c common, self config.Member, list []config.Member) erro
 	if err != nil {
 		return err
 	}
-	n := node{Cluster: c.Cluster, Database: c.Database, Member: self.Member, DataDir: "data", Listen: o.Listen,
+	n := node{Cluster: c.Cluster, Database: c.Database, Member: self.Member, DataDir: dataName, Listen: o.Listen,
 		MemberListen: o.MemberListen, SecretFile: filepath.Join(o.Dir, secretName), MemberTLS: config.MemberTLS(files),
 		Members: list}
 	n.Postgres.BinDir, n.Postgres.AllowTrust = o.BinDir, o.AllowTrust

@@ -46,7 +46,7 @@ func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Defin
 		return nil, session.Result{}, err
 	}
 	if len(list) == 0 {
-		list = beginning(o.Config.Members)
+		list = beginning(d.Began)
 	}
 	next, refused := c.next(list)
 	if refused != nil {
@@ -128,7 +128,7 @@ func (c *change) address(list []row) *wire.SQLError {
 	return nil
 }
 
-// add gives a member the lowest number that nobody has had, or else the lowest that is free (MB2).
+// add gives a member the lowest number that nobody has had (MB2).
 func (c *change) add(list []row) ([]row, *wire.SQLError) {
 	is := row{Name: c.Name, Address: c.Address, Clients: c.Clients, Since: c.ordinal, Changed: c.ordinal}
 	for n := uint32(1); n <= uint32(c.step); n++ {
@@ -138,13 +138,6 @@ func (c *change) add(list []row) ([]row, *wire.SQLError) {
 			return slices.Insert(list, at, is), nil
 		}
 	}
-	for i, r := range list {
-		if r.Removed {
-			is.Number, is.First = r.Number, r.First
-			list[i] = is
-			return list, nil
-		}
-	}
-	return nil, wire.Errorf(wire.CodeConfigurationLimit, "there are %d members already (sequence_step)", len(list)).
-		WithHint("Remove one before another is added.")
+	return nil, wire.Errorf(wire.CodeConfigurationLimit, "all %d numbers of members have been used (sequence_step)",
+		c.step).WithHint("A machine that takes the place of another one can have its number: tutti.move_member.")
 }

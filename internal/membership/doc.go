@@ -11,10 +11,10 @@
 //
 // Invariants:
 //
-//	MB1  The list is a function of the main database's order, and of the configuration with which the cluster began,
-//	     which is equal at all members (bootstrap). It is changed in one transaction with the progress row.
-//	MB2  A number is that of one member at a time. That of one that was removed is used again only when all others
-//	     have been used; whoever gets it has no log, and is readmitted as who has lost his (package bootstrap).
+//	MB1  The list is a function of the main database's order: the first change brings the list of the configuration
+//	     with it, as its member had it. It is changed in one transaction with the progress row.
+//	MB2  A number is that of one member for ever. A machine may change (MovesMember): whoever comes under a number
+//	     that was used has no log, and is readmitted as who has lost his (package bootstrap).
 //	MB3  With whom the cluster began stays known: they vote at first in each order of which nothing else is said.
 //	MB4  What is refused is refused alike at all members, by the list alone, and the progress goes on.
 package membership

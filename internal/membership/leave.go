@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// leftOutAfter is how long a member that was removed has heard of no leader when it takes itself for left out, and
-	// leavePoll between two looks.
+	// leftOutAfter is for how long others have refused a member that was removed, and nobody has talked to it, when it
+	// takes itself for left out; leavePoll is between two looks.
 	leftOutAfter = 3 * time.Second
 	leavePoll    = 100 * time.Millisecond
 )
 
 // Seen is what a member that was removed sees of the orders of its databases.
 type Seen struct {
-	Runs bool // it takes part in them
-	Led  bool // somebody leads one of them
-	Gets bool // it gets the log of one of them, as far as it knows
+	Runs    bool // it takes part in all of them
+	Gets    bool // it gets the log of one of them, as far as it knows
+	Refused bool // others refuse it as a member that they do not know, and it is connected with none
 }
 
 // AwaitLeave waits until the others go on without a member that was removed: until then it may be needed to decide
-// that. It returns false if ctx ends first.
+// that, and they talk to it (Addresses). It returns false if ctx ends first.
 func AwaitLeave(ctx context.Context, look func() Seen) bool {
-	for led := time.Now(); time.Since(led) < leftOutAfter; {
+	for since := time.Now(); time.Since(since) < leftOutAfter; {
 		if !process.Sleep(ctx, leavePoll) {
 			return false
 		}
@@ -33,8 +33,8 @@ func AwaitLeave(ctx context.Context, look func() Seen) bool {
 		if s.Runs && !s.Gets {
 			return true
 		}
-		if s.Led || !s.Runs {
-			led = time.Now()
+		if !s.Refused {
+			since = time.Now()
 		}
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/session"
 )
 
 // row is one of tutti.member.
@@ -80,10 +81,10 @@ func roster(list []row) *config.Roster {
 }
 
 // beginning is the table of a cluster of which nothing was changed yet.
-func beginning(members []config.Member) []row {
+func beginning(members []session.FirstMember) []row {
 	var list []row
 	for _, m := range members {
-		list = append(list, row{Number: m.Member, Name: m.Name, Address: m.Address, Clients: m.Clients, First: true})
+		list = append(list, row{Number: m.Number, Name: m.Name, Address: m.Address, Clients: m.Clients, First: true})
 	}
 	slices.SortFunc(list, func(a, b row) int { return int(a.Number) - int(b.Number) })
 	return list

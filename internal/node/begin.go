@@ -75,6 +75,7 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 	var said string
 	var since time.Time
 	for {
+		t.connect() // it may have heard of a newer list of members
 		d := t.standing.Decide()
 		switch d.Do {
 		case bootstrap.Refuse:
@@ -85,9 +86,13 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 		case bootstrap.Copy:
 			return &copyError{from: d.From, why: d.Why}
 		case bootstrap.Create:
+			if err := t.node.config.MayBegin(); err != nil {
+				return &failure.Config{Err: err}
+			}
 			if err := t.standing.CreateMainLog(dir, t.node.faults); err != nil {
 				return &failure.Fatal{Err: err}
 			}
+			t.node.config.Begun()
 			log.Info("made the log: all other members know of none of this one's before", "log", dir)
 			return nil
 		}
@@ -103,6 +108,7 @@ func (t *tenure) makeLog(ctx context.Context, dir string) error {
 			return fmt.Errorf("PostgreSQL ended: %w", errors.Join(err, errDatabaseGone))
 		case <-t.standing.News():
 		case <-time.After(waitLogEvery):
+			t.transport.Renew() // others may say something else by now
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (l *life) changeDatabases(ctx context.Context, last uint64, t engine.Task, 
 	defer conn.Close(context.WithoutCancel(ctx))
 	defer l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
 	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure},
-		Progress: l.db.applier, Voters: t.Voters, Members: l.tenure.members(),
+		Progress: l.db.applier, Voters: t.Voters, Roster: l.config.Roster(),
 		List: l.db.applier.Pgx, Conn: conn}, last, t.Ordinal, d)
 }
 

@@ -350,6 +350,7 @@ func (h *host) Define(d session.Definition) session.Result {
 	}
 	if d.Membership.Does != semantics.NoMember {
 		d.Extent.Shared = false // other databases need not meet it: nothing of theirs is changed
+		d.Began = l.tenure.began()
 	}
 	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
 		return session.Result{Err: e}

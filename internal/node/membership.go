@@ -11,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/membership"
+	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -20,10 +21,12 @@ import (
 func (t *tenure) readMembers(ctx context.Context) error {
 	c := t.node.config
 	r, err := membership.Read(ctx, t.connString(c.Database))
-	if r == nil || err != nil {
+	if err != nil {
 		return err
 	}
-	c.Becomes(r)
+	if c.Becomes(r); r == nil {
+		return nil
+	}
 	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),
 		"ordinal", r.Ordinal)
 	if !c.IsMember(c.Member) {
@@ -46,6 +49,17 @@ func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
 	}
 	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+
 		"list of members").WithHint("Start all members, with this release.")
+}
+
+// began is the list of members as it was configured; nil once the order has changed it.
+func (t *tenure) began() (list []session.FirstMember) {
+	if t.node.config.Roster() != nil {
+		return nil
+	}
+	for _, m := range t.node.config.Members {
+		list = append(list, session.FirstMember{Number: m.Member, Name: m.Name, Address: m.Address, Clients: m.Clients})
+	}
+	return list
 }
 
 // changeMembers carries out what a definition does to the list of members.
@@ -77,40 +91,40 @@ func (t *tenure) become(r *config.Roster) {
 
 // connect has this member talk to all others, and to those that get some order's log yet.
 func (t *tenure) connect() {
+	t.connects.Lock() // an older list must not come behind a newer one
+	defer t.connects.Unlock()
 	var readers [][]uint32
 	for _, l := range t.all() {
 		readers = append(readers, l.order.core.Readers())
 	}
 	addresses := membership.Addresses(t.node.config, readers...)
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if !maps.Equal(addresses, t.addresses) {
 		t.addresses = addresses
 		t.transport.SetPeers(addresses)
 	}
 }
 
-// members lists the members' numbers, once the order has changed the list; nil: nothing has changed.
-func (t *tenure) members() (list []uint32) {
+// members lists the numbers of the members, and of those that were removed, once the order has changed the list; nil:
+// nothing has changed.
+func (t *tenure) members() (list, gone []uint32) {
 	r := t.node.config.Roster()
 	if r == nil {
-		return nil
+		return nil, nil
 	}
-	for _, m := range r.Members {
-		list = append(list, m.Member)
-	}
-	return list
+	return peers.Numbers(r.Members), peers.Numbers(r.Gone)
 }
 
 // retire ends the node of a member that was removed, once the others go on without it.
 func (t *tenure) retire() {
 	t.node.log.Warn("this member was removed from the cluster; it ends when the others go on without it")
 	if !membership.AwaitLeave(t.ctx, func() (s membership.Seen) {
+		s.Runs = t.ready()
 		for _, l := range t.all() {
-			s.Runs = true
-			s.Led = s.Led || l.order.core.Leader() != 0
-			s.Gets = s.Gets || slices.Contains(l.order.core.Readers(), t.node.config.Member)
+			readers := l.order.core.Readers()
+			s.Runs = s.Runs && len(readers) > 0
+			s.Gets = s.Gets || slices.Contains(readers, t.node.config.Member)
 		}
+		s.Refused = t.transport.Unknown()
 		return s
 	}) {
 		return
@@ -124,6 +138,6 @@ func (n *Node) errRemoved() error {
 	if !n.removed.Load() {
 		return nil
 	}
-	return &failure.Config{Err: fmt.Errorf("%s was removed from the cluster. If it is to come back, add it again, and "+
-		"start it with an empty data directory", n.config.Self().Name)}
+	return &failure.Config{Err: fmt.Errorf("%s was removed from the cluster, which goes on without it. If its machine "+
+		"is to come back, add it again, as another member with an empty data directory", n.config.Self().Name)}
 }

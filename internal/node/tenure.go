@@ -44,8 +44,10 @@ type tenure struct {
 	retired *databases.Retired
 	loans   donor.Loans
 
-	mu        sync.Mutex
-	lives     map[uint64]*life  // by the database's number
+	mu    sync.Mutex
+	lives map[uint64]*life // by the database's number
+
+	connects  sync.Mutex
 	addresses map[uint32]string // of the members with which this one talks
 }
 

@@ -160,10 +160,10 @@ func (o *Order) Peers() (list []Peer) {
 	return list
 }
 
-// Vote has a leader propose that these members vote, that of the others those that are named only get the log, and that
-// nobody else gets it any more; no others: that those stay who get it. It promises nothing: whether it comes to that is
-// told by Ready.Configured. What is proposed while a change is under way is dropped.
-func (o *Order) Vote(voters, others []uint32) {
+// Vote has a leader propose that these members vote, that others only get the log, those included that do already, and
+// that some who do not vote get it no longer. It promises nothing: whether it comes to that is told by
+// Ready.Configured. What is proposed while a change is under way is dropped.
+func (o *Order) Vote(voters, others, gone []uint32) {
 	var change pb.ConfChangeV2
 	add := func(kind pb.ConfChangeType, member uint32) {
 		change.Changes = append(change.Changes,
@@ -176,7 +176,7 @@ func (o *Order) Vote(voters, others []uint32) {
 	for _, p := range peers {
 		votes := slices.Contains(voters, p.Member)
 		switch {
-		case others != nil && !votes && !slices.Contains(others, p.Member):
+		case !votes && slices.Contains(gone, p.Member):
 			add(pb.ConfChangeRemoveNode, p.Member)
 		case votes && !p.Voter:
 			add(pb.ConfChangeAddNode, p.Member)

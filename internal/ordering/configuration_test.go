@@ -24,9 +24,9 @@ func beat(t *testing.T, ps []*peer, k int) {
 func TestVote(t *testing.T) {
 	ps := peers(t, 5)
 	lead(t, ps, 0, "a")
-	ps[1].Vote([]uint32{2, 3, 4}, nil) // no leader
-	ps[0].Vote([]uint32{1, 2, 3}, nil)
-	ps[0].Vote([]uint32{1, 4, 5}, nil) // while a change is under way
+	ps[1].Vote([]uint32{2, 3, 4}, nil, nil) // no leader
+	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
+	ps[0].Vote([]uint32{1, 4, 5}, nil, nil) // while a change is under way
 	beat(t, ps, 0)
 	for i, p := range ps {
 		if got := p.Voters(); !slices.Equal(got, []uint32{1, 2, 3}) || p.Voter(4) || !p.Voter(3) {
@@ -51,7 +51,7 @@ func TestVote(t *testing.T) {
 	if got := ps[4].delivered; fmt.Sprint(got) != "[a b c]" {
 		t.Errorf("a member that does not vote is given %q", got)
 	}
-	ps[0].Vote([]uint32{1, 2, 3, 4, 5}, nil)
+	ps[0].Vote([]uint32{1, 2, 3, 4, 5}, nil, nil)
 	beat(t, ps, 0)
 	if got := ps[4].Voters(); len(got) != 5 {
 		t.Errorf("all are to vote, and member 5 takes %v to", got)
@@ -81,7 +81,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	ps[0].Vote([]uint32{1, 2, 3}, nil)
+	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
 	for ps[0].HasReady() {
 		ps[0].carry(t, func(Message) {})
 	}
@@ -98,11 +98,11 @@ func TestConfiguredWhilePaused(t *testing.T) {
 	ps[1].Pause(true)
 	ps[0].Propose([]byte("b"))
 	settle(t, ps)
-	ps[0].Vote([]uint32{1, 2, 3}, nil)
+	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
 	beat(t, ps, 0)
 	ps[0].Propose([]byte("c"))
 	settle(t, ps)
-	ps[0].Vote([]uint32{1, 2, 4}, nil)
+	ps[0].Vote([]uint32{1, 2, 4}, nil, nil)
 	beat(t, ps, 0)
 	if got := ps[1].Voters(); !slices.Equal(got, []uint32{1, 2, 4}) {
 		t.Errorf("a paused member takes %v to vote", got)
@@ -130,10 +130,10 @@ func TestConfiguredWhilePaused(t *testing.T) {
 func TestStartWithConfiguration(t *testing.T) {
 	ps := peers(t, 5)
 	lead(t, ps, 0, "a")
-	ps[0].Vote([]uint32{1, 2, 3}, nil)
+	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
 	beat(t, ps, 0)
 	at, state := ps[3].feed.given, ps[3].changes.state
-	ps[0].Vote([]uint32{1, 2, 4}, nil)
+	ps[0].Vote([]uint32{1, 2, 4}, nil, nil)
 	beat(t, ps, 0)
 	state1 := &pb.HardState{Term: new(uint64(1)), Vote: new(uint64), Commit: &at}
 	if err := ps[3].store.SetHardState(state1); err != nil {

@@ -75,13 +75,14 @@ type Peers struct {
 // New makes one that has heard of nobody yet.
 func New(o Options) *Peers {
 	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{}, rule: lead.New(lead.Options{})}
-	p.members = numbers(o.Config.All())
+	p.members = Numbers(o.Config.All())
 	p.table = replica.NewTable(replica.Options{Self: o.Config.Member, Members: p.members, Deaf: int64(deafAfter),
 		Silent: int64(SilentAfter), NearItems: caughtUpItems, NearBytes: caughtUpBytes})
 	return p
 }
 
-func numbers(members []config.Member) (list []uint32) {
+// Numbers are those of members.
+func Numbers(members []config.Member) (list []uint32) {
 	for _, m := range members {
 		list = append(list, m.Member)
 	}
@@ -92,7 +93,7 @@ func numbers(members []config.Member) (list []uint32) {
 func (p *Peers) Become(members []config.Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.members = numbers(members)
+	p.members = Numbers(members)
 	p.table.Become(p.members)
 }
 

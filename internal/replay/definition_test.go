@@ -21,7 +21,9 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 				Database: semantics.Database{Does: semantics.DropsDatabase, Name: "d", IfExists: true}}},
 		{SQL: "CALL tutti.add_member('d', 'h:1')", Settings: settings,
 			Cluster: semantics.Cluster{
-				Membership: semantics.Membership{Does: semantics.AddsMember, Name: "d", Address: "h:1"}}},
+				Membership: semantics.Membership{Does: semantics.AddsMember, Name: "d", Address: "h:1"}},
+			Began: []session.FirstMember{{Number: 1, Name: "a", Address: "h:2", Clients: "h:3"},
+				{Number: 200, Name: "b"}}},
 	} {
 		b := EncodeDefinition(d)
 		if got, meeting, err := DecodeDefinition(b); err != nil || meeting != 0 || !reflect.DeepEqual(got, d) {

@@ -57,6 +57,8 @@ type Definition struct {
 	Detach Detach
 	// What it does to one of the databases, or to the list of members.
 	semantics.Cluster
+	// Began is the list of members as it was configured, for the first change of it. The node's.
+	Began []FirstMember
 	// ByVoters: who votes where it is ordered begins the order of the database that it creates; else all members do.
 	// The node's.
 	ByVoters bool
@@ -65,6 +67,12 @@ type Definition struct {
 	InVain bool
 	// Limits are those of its wait for other sessions, before the order has it; other members do not get them.
 	Limits Limits
+}
+
+// FirstMember is one of the members with whom a cluster began.
+type FirstMember struct {
+	Number                 uint32
+	Name, Address, Clients string
 }
 
 // Index is one that CREATE INDEX CONCURRENTLY makes, and its table.

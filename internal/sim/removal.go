@@ -43,18 +43,20 @@ func newRemoval(w *world) (r removal) {
 	return r
 }
 
-// list is what a member knows of who the members are; nil: that nothing has changed.
-func (r *removal) list(m *member) (list []uint32) {
+// list is what a member knows of who the members are, and who is gone; nil: that nothing has changed.
+func (r *removal) list(m *member) (list, gone []uint32) {
 	now, i := m.w.now, m.id-1
 	if r.member == 0 || now < r.from[i] {
-		return nil
+		return nil, nil
 	}
 	for _, o := range m.w.members {
 		if o.id != r.member || now >= r.until[i] {
 			list = append(list, o.id)
+		} else {
+			gone = append(gone, o.id)
 		}
 	}
-	return list
+	return list, gone
 }
 
 // look has a member's engine go by the list.

@@ -36,9 +36,12 @@ func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 	*bootstrap.Again, error) {
 	question, said, since := uint64(whoIsThere), "", time.Time{}
 	for {
-		again, answers, why := askAll(ctx, c, askedAgain+fmt.Sprint(question), call)
+		again, answers, newer, why := askAll(ctx, c, askedAgain+fmt.Sprint(question), call)
 		if again != nil {
 			return again, nil
+		}
+		if newer {
+			continue
 		}
 		if question == whoIsThere && answers >= bootstrap.Needed(len(c.All())) {
 			question = max(rand.Uint64(), whoIsThere+1)
@@ -56,15 +59,17 @@ func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 	}
 }
 
-// askAll asks all other members at once, and counts those that answer.
+// askAll asks all other members at once, and counts those that answer. Newer: they have told of a newer list of
+// members, all of whom are to be asked.
 func askAll(ctx context.Context, c *config.Config, asked string,
 	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (
-	again *bootstrap.Again, answered int, why string) {
+	again *bootstrap.Again, answered int, newer bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, askMost)
 	defer cancel()
 	var all sync.WaitGroup
-	answers, errs := make([]*bootstrap.Answer, len(c.All())), make([]error, len(c.All()))
-	for i, m := range c.All() {
+	list := c.All()
+	answers, errs := make([]*bootstrap.Answer, len(list)), make([]error, len(list))
+	for i, m := range list {
 		if m.Member != c.Member {
 			all.Go(func() {
 				answers[i], errs[i] = ask(ctx, m, func() (net.Conn, error) {
@@ -79,16 +84,20 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 	for i := range answers {
 		if answers[i] != nil {
 			got = append(got, answers[i])
+			newer = learn(c, answers[i].Roster) || newer
 		}
 		if errs[i] != nil {
 			failed = append(failed, errs[i].Error())
 		}
 	}
-	again, why = bootstrap.BeginAgain(len(c.All()), got, c.Name)
+	if newer {
+		return nil, len(got), true, "the list of members has changed"
+	}
+	again, why = bootstrap.BeginAgain(len(list), got, c.Name)
 	if len(failed) > 0 {
 		why += "; " + strings.Join(failed, "; ")
 	}
-	return again, len(got), why
+	return again, len(got), false, why
 }
 
 // ask asks one member.
@@ -130,7 +139,7 @@ func (s *Standing) Answers(from uint32, asked string, terms func(member uint32, 
 		if _, err := fmt.Sscan(number, &question); err != nil {
 			return
 		}
-		a := &bootstrap.Answer{Member: s.config.Member}
+		a := &bootstrap.Answer{Member: s.config.Member, Roster: rosterOf(s.config)}
 		if question != whoIsThere {
 			var err error
 			if a, err = s.supersede(from); err != nil {
@@ -153,7 +162,7 @@ func (s *Standing) supersede(member uint32) (*bootstrap.Answer, error) {
 	if err := s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Supersede(member) }); err != nil {
 		return nil, err
 	}
-	return &bootstrap.Answer{Member: s.config.Member, Known: s.notes.Members[member],
+	return &bootstrap.Answer{Member: s.config.Member, Roster: rosterOf(s.config), Known: s.notes.Members[member],
 		Copied: s.notes.Copies[member]}, nil
 }
 

@@ -104,6 +104,9 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 		f.Contents = nil // it does not matter any more
 	}
 	s.heard[from] = f
+	if s.disk == nil {
+		learn(s.config, f.Roster)
+	}
 	signal(s.news)
 	own := s.now()
 	own.Known = s.notes.Members
@@ -200,6 +203,33 @@ func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	return s.now(), others
 }
 
+// rosterOf is who the members are by the order, as others are told; nil if that was never changed.
+func rosterOf(c *config.Config) json.RawMessage {
+	r := c.Roster()
+	if r == nil {
+		return nil
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic("standing: " + err.Error()) // there is nothing in it that cannot be written
+	}
+	return text
+}
+
+// learn has a member that has no log, and so hears of no change, go by a list that another one has told, if it is a
+// newer one. It reports whether it is.
+func learn(c *config.Config, told json.RawMessage) bool {
+	r := &config.Roster{}
+	if len(told) == 0 || json.Unmarshal(told, r) != nil || len(r.Members) == 0 {
+		return false
+	}
+	if is := c.Roster(); is != nil && is.Ordinal >= r.Ordinal {
+		return false
+	}
+	c.Becomes(r)
+	return true
+}
+
 // listOfMembers is a setting that must be equal until the order has changed who the members are.
 const listOfMembers = "the list of members"
 
@@ -207,7 +237,7 @@ const listOfMembers = "the list of members"
 func (s *Standing) now() bootstrap.Facts {
 	f, r := s.own, s.config.Roster()
 	if r != nil {
-		f.Later = r.Later
+		f.Later, f.Roster = r.Later, rosterOf(s.config)
 		f.Settings = slices.DeleteFunc(slices.Clone(f.Settings), func(x bootstrap.Setting) bool {
 			return x.Name == listOfMembers
 		})

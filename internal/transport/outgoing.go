@@ -33,6 +33,7 @@ type peer struct {
 	conn    net.Conn // see hold
 	renewed bool
 
+	unknown        atomic.Bool // it has refused this member, by the last connection, as one it does not know
 	connected      atomic.Bool
 	incoming       atomic.Bool
 	connections    atomic.Uint64
@@ -55,6 +56,7 @@ func (p *peer) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		p.unknown.Store(errors.Is(err, refusedMember))
 		if errors.Is(err, refusedSecret) && p.turn.next(len(p.t.o.Credentials().Secrets)) ||
 			errors.Is(err, errRenewed) {
 			continue

@@ -48,6 +48,18 @@ func (t *Transport) SetPeers(addresses map[uint32]string) {
 	t.peers.Store(&is)
 }
 
+// Unknown reports whether others refuse this member as one that they do not know, and it is connected with none.
+func (t *Transport) Unknown() bool {
+	refused := false
+	for _, p := range *t.peers.Load() { // order-free: all are looked at
+		if p.connected.Load() || p.incoming.Load() {
+			return false
+		}
+		refused = refused || p.unknown.Load()
+	}
+	return refused
+}
+
 // end ends what is sent to a member.
 func (p *peer) end() {
 	p.leave()

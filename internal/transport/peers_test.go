@@ -46,6 +46,14 @@ func TestSetPeers(t *testing.T) {
 			t.Fatal("who is not named any more is not refused")
 		}
 	}
+	for end := time.Now().Add(20 * time.Second); !c.Unknown(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("who is refused does not know that")
+		}
+	}
+	if a.Unknown() {
+		t.Error("a member that talks to nobody takes itself for refused")
+	}
 	if a.Send(2, []byte("gone")) || len(a.Stats()) > 0 {
 		t.Errorf("who is not named any more is sent to: %+v", a.Stats())
 	}

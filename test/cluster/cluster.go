@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -188,7 +189,10 @@ func (c *Cluster) configure(k int, members []config.Member, binDir, donor string
 	node := &Node{Config: cfg, ConfigFile: filepath.Join(c.Dir, self.Name+".toml"),
 		LogFile: filepath.Join(c.Dir, self.Name+".log")}
 	c.nodes = append(c.nodes, node)
-	return node.WriteConfig()
+	if len(members) == 1 {
+		err = config.MarkAlone(cfg.DataDir)
+	}
+	return errors.Join(err, node.WriteConfig())
 }
 
 // Join adds a member to the cluster, by node k, and starts its node. It returns the node's number.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -81,4 +82,29 @@ func TestInitAndJoin(t *testing.T) {
 	c.members(3, 2, "node1", "node3")
 	c.Connect(3).Do("INSERT INTO joined(v) VALUES ('without the second')")
 	c.Eventually(1, "SELECT count(*) FROM joined", "5")
+
+	// The first one loses its disk: its file knows of nobody else, and it begins no second cluster.
+	c.KillBoth(1, 3)
+	if err := os.RemoveAll(c.Node(1).Config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	c.ends(1, "nobody but node1, which has no log")
+}
+
+// TestAllFollow: the only one of a cluster, which leads and votes, is removed before the one that has joined votes.
+func TestAllFollow(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 1)
+	c.Connect(1).Do("CREATE TABLE followed(k int PRIMARY KEY)", "INSERT INTO followed VALUES (1)")
+	c.Join(1)
+	c.WaitReady(2)
+	c.Connect(2).Do("CALL tutti.remove_member('node1')")
+	c.leaves(1, "was removed from the cluster")
+	c.members(2, 1, "node2")
+	c.Connect(2).Do("INSERT INTO followed VALUES (2)")
+	c.KillBoth(2)
+	c.Run(2)
+	c.WaitReady(2)
+	c.Connect(2).Do("INSERT INTO followed VALUES (3)")
+	c.Eventually(2, "SELECT count(*) FROM followed", "3")
 }

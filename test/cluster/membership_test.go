@@ -162,3 +162,28 @@ func TestMemberMoves(t *testing.T) {
 	}
 	c.Check()
 }
+
+// TestStaleList: a member that loses its disk and has a file in which members are missing hears of them, and asks all
+// of whom it needs an answer.
+func TestStaleList(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3)
+	c.Connect(1).Do("CREATE TABLE stale(k serial PRIMARY KEY, v text)", "INSERT INTO stale(v) VALUES ('before')")
+	for range 2 {
+		c.WaitReady(c.Join(1))
+	}
+	c.members(1, 5, "node1", "node2", "node3", "node4", "node5")
+	c.KillBoth(1, 3)
+	c.Connect(2).Do("INSERT INTO stale(v) VALUES ('meanwhile')")
+	if err := os.RemoveAll(c.Node(3).Config.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	c.Node(3).Config.Postgres.CloneFrom = ""
+	if err := c.Node(3).WriteConfig(); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(3) // one of the two that its file names is dead: of five, three must answer
+	c.WaitReady(3)
+	c.Connect(3).Do("INSERT INTO stale(v) VALUES ('after that')")
+	c.Eventually(5, "SELECT string_agg(v, ', ' ORDER BY k) FROM stale", "before, meanwhile, after that")
+}

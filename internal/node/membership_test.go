@@ -1,0 +1,44 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/wire"
+)
+
+// TestMembersOfATenure: as configured nobody is told who the members are, and the first change brings them with it;
+// behind it the list is what the order says, also for whoever is gone.
+func TestMembersOfATenure(t *testing.T) {
+	tn := ordered(t)
+	list, gone := tn.members()
+	if began := tn.began(); list != nil || gone != nil || len(began) != 2 || began[1].Name != "beta" {
+		t.Errorf("at the beginning: %v, %v, %+v", list, gone, began)
+	}
+	if e := tn.mayChangeMembers(semantics.Membership{}); e != nil {
+		t.Errorf("a statement about something else: %v", e)
+	}
+	if e := tn.mayChangeMembers(semantics.Membership{Does: semantics.RemovesMember}); e == nil ||
+		e.Code != wire.CodeObjectNotInState {
+		t.Errorf("nobody has said what he understands: %v", e)
+	}
+	tn.node.config.Becomes(&config.Roster{
+		Members: []config.Member{{Member: 1, Name: "alpha"}, {Member: 4, Name: "delta"}},
+		Gone:    []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
+	list, gone = tn.members()
+	if !slices.Equal(list, []uint32{1, 4}) || !slices.Equal(gone, []uint32{2}) || tn.began() != nil {
+		t.Errorf("afterwards: %v, %v, %+v", list, gone, tn.began())
+	}
+	if got := fmt.Sprint(names(tn.node.config.All())); got != "[alpha delta]" {
+		t.Errorf("they are called %s", got)
+	}
+	if tn.node.errRemoved() != nil {
+		t.Error("it was not removed")
+	}
+	if tn.node.removed.Store(true); tn.node.errRemoved() == nil {
+		t.Error("it was removed")
+	}
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"go.etcd.io/raft/v3"
+)
+
+// TestMembersByTheOrder: who is added gets the log; of whom this member has not heard yet, because it goes by an older
+// list, is left alone; who was removed gets the log no longer, what it proposes behind that is left out, and what it had
+// is over (E17). A leader that was removed goes on while nobody else votes.
+func TestMembersByTheOrder(t *testing.T) {
+	e := single(t, Options{GoneTicks: 10})
+	s := e.o.Order.Storage.(*raft.MemoryStorage)
+	pass := func() {
+		for range 60 {
+			e.Tick()
+			for e.HasReady() {
+				rd := e.Ready()
+				if err := s.Append(rd.Entries); err != nil {
+					t.Fatal(err)
+				}
+				if rd.HardState != nil {
+					if err := s.SetHardState(rd.HardState); err != nil {
+						t.Fatal(err)
+					}
+				}
+				e.Advance()
+			}
+		}
+	}
+	v := VotingOf(e)
+	for _, step := range []struct {
+		what          string
+		members, gone []uint32
+		readers       []uint32
+	}{
+		{"nothing has changed", nil, nil, []uint32{1}},
+		{"one is added", []uint32{1, 2}, nil, []uint32{1, 2}},
+		{"an older list", []uint32{1}, nil, []uint32{1, 2}},
+		{"another one is added", []uint32{1, 2, 3}, nil, []uint32{1, 2, 3}},
+		{"the first one is removed", []uint32{1, 3}, []uint32{2}, []uint32{1, 3}},
+		{"this one is removed", []uint32{3}, []uint32{1, 2}, []uint32{1, 3}},
+	} {
+		if step.what == "the first one is removed" {
+			e.deliver(1, entry(2, 1, 1, 7))
+			x := e.log.sources[2]
+			x.parts = []byte("the beginning of a payload")
+			e.log.sources[2] = x
+			e.log.serialItem(&Item{Kind: KindSerial, ID: e.log.id(1), Payload: []byte{0}})
+			e.log.serial[2] = span{open: true}
+		}
+		v.Of(step.members, step.gone)
+		pass()
+		if got := v.Readers(); !slices.Equal(got, step.readers) || !slices.Equal(v.Voters(), []uint32{1}) ||
+			e.View().Leader != 1 {
+			t.Errorf("%s: %v get the log, %v vote, member %d leads", step.what, got, v.Voters(), e.View().Leader)
+		}
+	}
+	if x := e.log.sources[2]; x.parts != nil || x.number != 1 || e.log.serial[2].open {
+		t.Errorf("what it had goes on: %+v, %+v", x, e.log.serial[2])
+	}
+	before := e.Ordinal()
+	if e.deliver(1, entry(2, 1, 2, 8)); e.Ordinal() != before {
+		t.Error("what a member proposes that was removed is taken")
+	}
+	if e.deliver(1, entry(3, 1, 1, 9)); e.Ordinal() != before+1 {
+		t.Error("what a member proposes that was added is not taken")
+	}
+}

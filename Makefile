@@ -24,7 +24,7 @@ vet:
 	$(GO) vet ./...
 
 test: build vet
-	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 25m -p 2 -parallel 4 ./test/... ./cmd/... ./internal/... # the longest first; those that run beside others mostly wait
+	TUTTI_SIM_SEEDS=$(SEEDS) $(GO) test -count=1 -timeout 35m -p 2 -parallel 4 ./test/... ./cmd/... ./internal/... # the longest first; those that run beside others mostly wait
 
 bench: build
 	./bin/tutti bench compare $(BENCH_FLAGS)

@@ -8,8 +8,8 @@ import (
 )
 
 // TestMembersByTheOrder: who is added gets the log; of whom this member has not heard yet, because it goes by an older
-// list, is left alone; who was removed gets the log no longer, what it proposes behind that is left out, and what it had
-// is over (E17). A leader that was removed goes on while nobody else votes.
+// list, is left alone; who was removed gets the log no longer, what it proposes behind that is left out, and what it
+// had is over (E17). A leader that was removed goes on while nobody else votes.
 func TestMembersByTheOrder(t *testing.T) {
 	e := single(t, Options{GoneTicks: 10})
 	s := e.o.Order.Storage.(*raft.MemoryStorage)

@@ -132,7 +132,6 @@ type others struct {
 	peers  *peers.Peers
 	age    peers.ReadAge // of what is read here
 	volume volume
-	tried  atomic.Uint32 // so often one of them was asked to try something
 }
 
 // volume is what is ordered and applied, in bytes (engine.Volume), as of the last gossip.

@@ -119,6 +119,11 @@ func configure(dir string, names ...string) (configs []*config.Config, err error
 		if err := c.Validate(); err != nil {
 			return nil, err
 		}
+		if len(members) == 1 {
+			if err := config.MarkAlone(c.DataDir); err != nil {
+				return nil, err
+			}
+		}
 		configs = append(configs, c)
 	}
 	return configs, nil

@@ -119,14 +119,13 @@ func (h *host) loses(sub *session.Submission, ordinal uint64) (v certify.Verdict
 	return v
 }
 
-// rehearser is a member to ask whether a transaction can be carried out there, one after the other; zero if none is
-// fit.
+// rehearser is a member to ask whether a transaction can be carried out there, always the same while it is fit: what
+// stands in the way at another one, as temporary objects of its sessions do, gives way there. Zero if none is fit.
 func (l *life) rehearser() uint32 {
-	others := l.others.peers.Synced()
-	if len(others) == 0 {
-		return 0
+	if others := l.others.peers.Synced(); len(others) > 0 {
+		return others[0]
 	}
-	return others[l.others.tried.Add(1)%uint32(len(others))]
+	return 0
 }
 
 // dryRunsOf is a replica as its dry runs need it.

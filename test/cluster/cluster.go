@@ -189,7 +189,7 @@ func (c *Cluster) configure(k int, members []config.Member, binDir, donor string
 	node := &Node{Config: cfg, ConfigFile: filepath.Join(c.Dir, self.Name+".toml"),
 		LogFile: filepath.Join(c.Dir, self.Name+".log")}
 	c.nodes = append(c.nodes, node)
-	if len(members) == 1 {
+	if len(cfg.Members) == 1 {
 		err = config.MarkAlone(cfg.DataDir)
 	}
 	return errors.Join(err, node.WriteConfig())

@@ -36,5 +36,5 @@ func (c *Config) MayBegin() error {
 	return nil
 }
 
-// Begun removes the file, if there is one.
+// Begun removes the file, if there is one. Where it stays nothing is wrong: it is looked at only by who has no log.
 func (c *Config) Begun() { _ = os.Remove(filepath.Join(c.DataDir, aloneName)) }

@@ -360,13 +360,13 @@ func (c *Config) Level() (l slog.Level) {
 
 // Self is this member's own entry.
 func (c *Config) Self() Member {
-	m, _ := c.named(c.Member)
+	m, _ := c.Find(c.Member)
 	return m
 }
 
 // Name is a member's name for messages.
 func (c *Config) Name(member uint32) string {
-	if m, is := c.named(member); is {
+	if m, is := c.Find(member); is {
 		return m.Name
 	}
 	return fmt.Sprintf("member %d", member)

@@ -56,12 +56,12 @@ func (c *Config) IsMember(member uint32) bool {
 
 // Address is where a member's port for the others is, or was; empty if that is not known.
 func (c *Config) Address(member uint32) string {
-	m, _ := c.named(member)
+	m, _ := c.Find(member)
 	return m.Address
 }
 
-// named finds a member's entry: as it is now, or as it was configured.
-func (c *Config) named(member uint32) (Member, bool) {
+// Find gives a member's entry: as it is now, as it was when it was removed, or as it was configured.
+func (c *Config) Find(member uint32) (Member, bool) {
 	lists := [][]Member{c.All(), c.Members}
 	if r := c.Roster(); r != nil {
 		lists = [][]Member{r.Members, r.Gone, c.Members}

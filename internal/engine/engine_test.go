@@ -41,11 +41,12 @@ func entry(member uint32, incarnation, number uint64, seqs ...uint64) []byte {
 	return b.append(nil)
 }
 
-// TestReadmitBehind: who leads and has not applied what was decided before does not readmit a member yet.
-func TestReadmitBehind(t *testing.T) {
-	e := single(t, Options{})
+// passes has a single member's time go on for so long, and carries out what comes of it.
+func passes(t *testing.T, e *Engine, ticks int) {
+	t.Helper()
 	s := e.o.Order.Storage.(*raft.MemoryStorage)
-	pump := func() {
+	for range ticks {
+		e.Tick()
 		for e.HasReady() {
 			rd := e.Ready()
 			if err := s.Append(rd.Entries); err != nil {
@@ -59,15 +60,14 @@ func TestReadmitBehind(t *testing.T) {
 			e.Advance()
 		}
 	}
-	for range 40 {
-		e.Tick()
-		pump()
-	}
+}
+
+// TestReadmitBehind: who leads and has not applied what was decided before does not readmit a member yet.
+func TestReadmitBehind(t *testing.T) {
+	e := single(t, Options{})
+	passes(t, e, 40)
 	_, _ = Readmit(e, 2, 7)
-	for range 40 {
-		e.Tick()
-		pump()
-	}
+	passes(t, e, 40)
 	e.log.ordinal++
 	for range 2 {
 		if _, ok := Readmit(e, 2, 7); ok {

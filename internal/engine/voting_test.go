@@ -3,8 +3,6 @@ package engine
 import (
 	"slices"
 	"testing"
-
-	"go.etcd.io/raft/v3"
 )
 
 // TestMembersByTheOrder: who is added gets the log; of whom this member has not heard yet, because it goes by an older
@@ -12,24 +10,6 @@ import (
 // had is over (E17). A leader that was removed goes on while nobody else votes.
 func TestMembersByTheOrder(t *testing.T) {
 	e := single(t, Options{GoneTicks: 10})
-	s := e.o.Order.Storage.(*raft.MemoryStorage)
-	pass := func() {
-		for range 60 {
-			e.Tick()
-			for e.HasReady() {
-				rd := e.Ready()
-				if err := s.Append(rd.Entries); err != nil {
-					t.Fatal(err)
-				}
-				if rd.HardState != nil {
-					if err := s.SetHardState(rd.HardState); err != nil {
-						t.Fatal(err)
-					}
-				}
-				e.Advance()
-			}
-		}
-	}
 	v := VotingOf(e)
 	for _, step := range []struct {
 		what          string
@@ -52,7 +32,7 @@ func TestMembersByTheOrder(t *testing.T) {
 			e.log.serial[2] = span{open: true}
 		}
 		v.Of(step.members, step.gone)
-		pass()
+		passes(t, e, 60)
 		if got := v.Readers(); !slices.Equal(got, step.readers) || !slices.Equal(v.Voters(), []uint32{1}) ||
 			e.View().Leader != 1 {
 			t.Errorf("%s: %v get the log, %v vote, member %d leads", step.what, got, v.Voters(), e.View().Leader)

@@ -76,6 +76,12 @@ func (c *cluster) serve(conn net.Conn) {
 	}
 }
 
+func (c *cluster) refuses(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = why
+}
+
 func (c *cluster) answer(b *pgproto3.Backend, sql string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,11 +125,12 @@ func TestJoin(t *testing.T) {
 	c := newCluster(t, []string{"1", "alpha", "h:2", "h:1"})
 	o := Options{Dir: filepath.Join(t.TempDir(), "b"), Keys: filepath.Join(first, keysName), From: c.addr,
 		User: "postgres", Name: "o'hara", Listen: "h:3", MemberListen: "h:4", AllowTrust: true}
-	c.refuse = "there are 16 members already"
-	if err := Join(t.Context(), o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), c.refuse) {
+	const full = "there are 16 members already"
+	c.refuses(full)
+	if err := Join(t.Context(), o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), full) {
 		t.Errorf("it is refused: %v", err)
 	}
-	c.refuse = ""
+	c.refuses("")
 	for try := range 2 {
 		if o.Dir = filepath.Join(t.TempDir(), fmt.Sprint(try)); try > 0 {
 			o.AllowTrust = false
@@ -145,6 +152,8 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	calls := 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, sql := range c.asked {
 		if strings.HasPrefix(sql, "CALL tutti.add_member('o''hara', 'h:4', 'h:3')") {
 			calls++

@@ -10,14 +10,11 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 )
 
-// nameOf is a member's name, which its certificate must have.
+// nameOf is a member's name, which its certificate must have, also if it was removed: it may be needed yet. Empty for a
+// stranger.
 func (n *Node) nameOf(member uint32) string {
-	for _, m := range n.config.All() {
-		if m.Member == member {
-			return m.Name
-		}
-	}
-	return ""
+	m, _ := n.config.Find(member)
+	return m.Name
 }
 
 // CheckConfig says what is wrong with the files that a configuration names. It starts nothing, and can be used beside a

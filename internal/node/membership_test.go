@@ -35,6 +35,9 @@ func TestMembersOfATenure(t *testing.T) {
 	if got := fmt.Sprint(names(tn.node.config.All())); got != "[alpha delta]" {
 		t.Errorf("they are called %s", got)
 	}
+	if a, b, c := tn.node.nameOf(2), tn.node.nameOf(4), tn.node.nameOf(9); a != "beta" || b != "delta" || c != "" {
+		t.Errorf("their certificates must be in the names of %q, %q and %q", a, b, c)
+	}
 	if tn.node.errRemoved() != nil {
 		t.Error("it was not removed")
 	}

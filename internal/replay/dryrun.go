@@ -33,6 +33,7 @@ const (
 	tryLock     = "1s"                 // for a lock that clients hold there
 	triesMax    = 4                    // that a member does at once
 	triesWait   = 64                   // that wait there for others to be over
+	triesBytes  = 64 << 20             // of both, in bytes of what was asked
 	tryInterval = 2 * time.Millisecond // between two looks at whether an answer is still wanted
 )
 
@@ -91,6 +92,7 @@ type DryRuns struct {
 	mu      sync.Mutex
 	m       map[uint64]chan Tried
 	asked   int           // those it does for others, or that wait
+	bytes   int           // of these
 	running chan struct{} // those it does
 	over    bool          // it does no more, because this life ends
 	stage   []*Applier    // kept between rehearsals
@@ -202,7 +204,7 @@ func (r *DryRuns) Outcome(data []byte) {
 }
 
 // TryFor tries a transaction for another member, beside everything else. If too many others are being tried, it waits,
-// and if too many wait, its origin is told at once that it goes on without.
+// and if too many wait, or too large ones, its origin is told at once that it goes on without.
 func (r *DryRuns) TryFor(from uint32, data []byte) {
 	var x tryRequest
 	if err := json.Unmarshal(data, &x); err != nil {
@@ -215,9 +217,10 @@ func (r *DryRuns) TryFor(from uint32, data []byte) {
 		return
 	}
 	r.asked++
-	busy := r.asked > triesMax+triesWait
+	r.bytes += len(data)
+	busy := r.asked > triesMax+triesWait || r.bytes > triesBytes
 	r.o.Background(func() {
-		defer r.answered()
+		defer r.answered(len(data))
 		out := Tried{Seq: x.Seq, Life: x.Life}
 		if !busy {
 			out.Done, out.Code, out.Message = r.tryOut(from, &x)
@@ -232,10 +235,11 @@ func (r *DryRuns) TryFor(from uint32, data []byte) {
 	})
 }
 
-func (r *DryRuns) answered() {
+func (r *DryRuns) answered(bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked--
+	r.bytes -= bytes
 }
 
 // tryOut carries a transaction out and takes it back. What it waits for until then takes no room from others.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +22,14 @@ func TestManyAreTriedOut(t *testing.T) {
 	}
 	defer server.Close()
 	conns := make(chan net.Conn, 100)
+	var came atomic.Int32
 	go func() {
 		for {
 			c, err := server.Accept()
 			if err != nil {
 				return
 			}
+			came.Add(1)
 			conns <- c
 		}
 	}()
@@ -72,5 +75,21 @@ func TestManyAreTriedOut(t *testing.T) {
 	background.Wait()
 	if len(answers) != all-3 {
 		t.Errorf("%d of %d are answered", len(answers), all-3)
+	}
+	if r.asked != 0 || r.bytes != 0 {
+		t.Errorf("%d are still asked, of %d bytes", r.asked, r.bytes)
+	}
+	one, err := json.Marshal(tryRequest{Seq: all, Base: 1, Payload: payload})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bytes, tries := range map[int]bool{0: true, triesBytes: false} { // order-free: each for itself
+		came.Store(0)
+		r.bytes = bytes // of others
+		r.TryFor(2, one)
+		background.Wait()
+		if got := came.Load() > 0; got != tries {
+			t.Errorf("with %d bytes that wait already another one is tried: %t", bytes, got)
+		}
 	}
 }

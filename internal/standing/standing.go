@@ -82,8 +82,10 @@ func (s *Standing) Facts() []byte {
 	f := s.now()
 	if f.Incarnation > 0 {
 		f.Known, f.Copied = s.notes.Members, s.notes.Copied
-		if len(f.Known) == len(s.config.All())-1 {
-			f.Contents = nil // nobody can begin any more
+		if !slices.ContainsFunc(s.config.First(), func(m uint32) bool {
+			return m != s.config.Member && f.Known[m] == 0
+		}) {
+			f.Contents = nil // nobody can begin with them any more
 		}
 	}
 	return f.Append(nil)

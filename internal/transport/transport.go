@@ -57,9 +57,9 @@ func start(o Options, tm timing) (*Transport, error) {
 	}
 	t.peers.Store(&map[uint32]*peer{})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.SetPeers(o.Peers) // before anybody can be refused as unknown
 	t.wg.Add(1)
 	go t.accept()
-	t.SetPeers(o.Peers)
 	return t, nil
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/tuttidb/tutti/internal/session/txn"
@@ -221,6 +222,9 @@ func (t *transaction) commitServer(c *collected) (reply, [][][]byte, error) {
 	t.unnamed.owed = true
 	r, rows, err := t.backend.internal(len(c.adds) > 0)
 	t.backend.skippable = 0
+	if r.failed != nil && c.ws == nil { // the log has decided nothing, and a cancel may have been ours
+		t.doomed()
+	}
 	if err == nil && r.failed != nil { // what was to remove the COMMIT has been skipped
 		out := t.backend.out
 		out.Append(wire.AppendSync(wire.AppendClose(out.AvailableBuffer(), 'S', t.backend.own(ownCommit))))
@@ -236,13 +240,18 @@ func (t *transaction) commitServer(c *collected) (reply, [][][]byte, error) {
 	return r, rows, err
 }
 
-// commitLocal commits a transaction that wrote nothing replicated.
-func (t *transaction) commitLocal() (*wire.SQLError, bool, error) {
+// commitLocal commits a transaction that wrote nothing replicated. A failure and retry are settle's.
+func (t *transaction) commitLocal() (failure *wire.SQLError, retry bool, err error) {
 	r, _, err := t.commitServer(&collected{marked: true})
-	if err == nil && r.failed != nil {
-		return &wire.SQLError{ErrorFields: *r.failed}, false, nil
+	if err != nil || r.failed == nil {
+		return nil, false, err
 	}
-	return nil, false, err
+	doom := t.txn.Reason()
+	t.txn.Absolve()
+	if planted == "local-commit-cancelled" {
+		doom = nil
+	}
+	return cmp.Or(doom, failureOf(r)), doom != nil, nil
 }
 
 // doomed asks the node whether it has rolled this transaction back.

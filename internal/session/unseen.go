@@ -254,6 +254,6 @@ func (b *buffer) commitReads() (over bool, failure *wire.SQLError, retry bool, e
 		b.later.off, b.later.next = true, true
 		return true, errForgotten("a query has written to a table"), true, b.tx.rollbackServer()
 	}
-	failure, _, err = b.tx.commitLocal()
-	return failure != nil, failure, false, err
+	failure, retry, err = b.tx.commitLocal()
+	return failure != nil, failure, retry, err
 }

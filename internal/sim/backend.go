@@ -316,13 +316,20 @@ func (b *backend) begin(repeat bool) {
 	b.openWork = openWork{t: b.d.begin(b.s, repeat)}
 }
 
-// commit commits the transaction. One that has changed nothing leaves nothing in the log.
+// commit commits the transaction. One that has changed nothing leaves nothing in the log; a cancel can hit the COMMIT
+// of that as any other statement.
 func (b *backend) commit() {
 	t := b.t
 	if len(t.changes) == 0 && len(t.marks) == 0 {
-		t.rollback()
-		b.openWork = openWork{}
-		b.done(answer{tag: "COMMIT"})
+		call, w := b.calls, b.s.m.w
+		b.busy = true
+		w.after(w.rnd.between(1, w.swarm.statementMax), b.d.in(func() {
+			if b.calls == call && !b.dead {
+				t.rollback()
+				b.openWork = openWork{}
+				b.done(answer{tag: "COMMIT"})
+			}
+		}))
 		return
 	}
 	b.busy, b.ends = true, true

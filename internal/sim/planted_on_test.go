@@ -38,7 +38,7 @@ var bugs = []string{
 	// in the session
 	"relied-run-later", "read-past-deferred", "deferred-outlives-rollback", "committed-whatever", "direct-unmarked",
 	"redone-otherwise", "redone-twice", "old-plan-used", "lost-attempt-told", "held-unkeyed",
-	"collected-outlives-failure",
+	"collected-outlives-failure", "local-commit-cancelled",
 	// in what a member decides about the others
 	"restart-keeps-acks", "earlier-life-counts", "silent-is-alive", "silent-not-awaited",
 	"patience-at-once", "patience-for-ever",
@@ -61,19 +61,22 @@ const seedsMax = 10_000
 // nothing, all are.
 var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
-	"claims-beyond-changes": 2283, "configured-when-handed-out": 1592, "claims-of-old-configuration": 294,
-	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 1567,
-	"own-locks-trusted": 2576, "open-does-not-sync": 1033, "collected-outlives-failure": 1482,
-	"queue-blocked-by-its-own": 437, "lease-too-long": 586, "additions-locked": 166, "old-claims": 78,
+	"claims-beyond-changes": 574, "configured-when-handed-out": 1592, "claims-of-old-configuration": 437,
+	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 3272,
+	"own-locks-trusted": 2576, "open-does-not-sync": 1033, "collected-outlives-failure": 574,
+	"queue-blocked-by-its-own": 437, "lease-too-long": 574, "additions-locked": 166, "old-claims": 78,
 	"group-not-split": 428, "own-blind-trusted": 366, "earlier-life-counts": 1066, "expire-unchecked": 223,
 	"eviction-is-agreement": 122, "old-plan-used": 113, "lease-expires-early": 201, "deferred-outlives-rollback": 67,
 	"blind-beside-local": 126, "checkpoint-without-parts": 21, "checkpoint-without-barrier": 53,
 	"patience-not-behind": 55, "lock-base-is-delivered": 8, "own-definitions-trusted": 10, "late-is-early": 76,
-	"held-at-commit": 678, "held-unkeyed": 25, "read-past-deferred": 25, "redone-twice": 1, "gate-removed": 23,
+	"held-at-commit": 678, "held-unkeyed": 137, "read-past-deferred": 137, "redone-twice": 1, "gate-removed": 23,
 	"kept-for-ever": 25, "locks-forgotten": 20, "halted-moves-on": 38, "checkpoint-without-locks": 7,
-	"lease-ignored":           586,
+	"lease-ignored":           574,
 	forks:                     294,
 	"removed-unlocks-at-once": 301,
+	"local-commit-cancelled":  113,
+	"shared-base-ignored":     571,
+	"debt-kept":               406,
 }
 
 // forks stands in rare for what TestBlackBoxAlone looks for.

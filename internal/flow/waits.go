@@ -117,8 +117,8 @@ var Waits = [waits]Waiter{
 		Then: "it goes on, and one of them may lose"},
 	WaitBlocks: {Name: "open_blocks", MostMs: 10_000,
 		Who: "a definition to which all lose that are open, a block that is about to write, " +
-			"or VACUUM and its like once it was in the way",
-		For:  "blocks of this member that write and go on, or such a definition to have run",
+			"VACUUM and its like once it was in the way, or a definition beside that",
+		For:  "blocks of this member that write and go on, or such a definition, or VACUUM, to have run",
 		Then: "it goes on, and the blocks may lose"},
 	WaitRowLocks: {Name: "row_locks", MostMs: 1000,
 		Who:  "a statement that locks rows, or tables",

@@ -37,8 +37,9 @@
 //	     in which nothing has happened for five, unless it waits for its turn or has it; nor for one that waits in
 //	     PostgreSQL for a lock of who waits for it. A statement outside of blocks that is done again if it loses is
 //	     waited for for three seconds in which nothing happens, and waits for a second while a definition waits.
-//	TU5  VACUUM and its like, outside of transactions, that was in the way of what is applied has intent.Bars and
-//	     intent.Own while it is run again.
+//	TU5  VACUUM and its like, outside of transactions, that was in the way of what is applied has intent.Maintains,
+//	     intent.Bars and intent.Own while it is run again. A definition outside of blocks that runs in its session's
+//	     backend has intent.Defines from before that, as it has locks on catalogs when it comes to its turn.
 //
 // The wait of TU4 is bounded so because circles may go through it that nobody sees: through locks in PostgreSQL of
 // sessions without intents, and through schema locks, with another member's definitions that wait for transactions

@@ -16,10 +16,12 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// definitions is the resource that all definitions of a database share, open that of its transactions that write.
+// definitions is the resource that all definitions of a database share, open that of its transactions that write, and
+// catalogs that of who holds locks on catalogs before it has its turn.
 const (
 	definitions intent.Resource = 1 + iota
 	open
+	catalogs
 )
 
 // wait is as what an intent is waited for, for how long at most, what it is about, and the modes of that.
@@ -35,8 +37,11 @@ var (
 		[]intent.Mode{intent.Ordered, intent.Own}}
 	blocks = wait{flow.WaitBlocks, metrics.Most(flow.WaitBlocks), open,
 		[]intent.Mode{intent.Stays, intent.Bars}}
+	upkeep = wait{flow.WaitBlocks, metrics.Most(flow.WaitBlocks), catalogs,
+		[]intent.Mode{intent.Defines, intent.Maintains}}
 	waitOf = map[intent.Mode]*wait{
 		intent.Ordered: &turns, intent.Own: &turns, intent.Stays: &blocks, intent.Bars: &blocks,
+		intent.Defines: &upkeep, intent.Maintains: &upkeep,
 	}
 )
 
@@ -371,24 +376,36 @@ func (t *Turns) Define(s *Session, d session.Definition, define func() session.R
 	return r
 }
 
-// maintainRest is for how long a statement rests that maintains tables, before its second try; each time twice as long.
-const maintainRest = 100 * time.Millisecond
+// maintainRest is for how long a statement rests that maintains tables, before its second try; each time twice as long,
+// maintainDoubled times at most.
+const (
+	maintainRest    = 100 * time.Millisecond
+	maintainDoubled = 5
+)
 
 // Maintains is described in session.Intents.
 func (s *Session) Maintains(try int, limits session.Limits) (failure *wire.SQLError) {
 	t := s.turns
 	if try > 1 {
 		defer t.o.Metrics.Waits.Begin(flow.WaitDefiner).End()
-		began, rest := t.o.Clock.Now(), maintainRest<<(try-2)
+		began, rest := t.o.Clock.Now(), maintainRest<<min(try-2, maintainDoubled)
 		failure = t.until(s.client, limits, func() bool { return t.o.Clock.Now()-began >= rest })
 	}
-	if failure == nil {
-		s.turn, failure = t.take(s.client, s.turn, intent.Bars, limits)
+	for _, mode := range []intent.Mode{intent.Maintains, intent.Bars} {
+		if failure == nil {
+			s.turn, failure = t.take(s.client, s.turn, mode, limits)
+		}
 	}
 	if failure != nil {
 		return failure
 	}
 	return s.settled(limits, SeenAgain)
+}
+
+// Defines is described in session.Intents.
+func (s *Session) Defines(limits session.Limits) (failure *wire.SQLError) {
+	s.turn, failure = s.turns.take(s.client, s.turn, intent.Defines, limits)
+	return failure
 }
 
 // settled gives the session its turn, when this member has applied all that is ordered (TU2).

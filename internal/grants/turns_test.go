@@ -274,10 +274,22 @@ func TestMaintains(t *testing.T) {
 	waits(t, late, "a definition behind it")
 	stays := begin(func() { _, _ = writer.Stays(0, false, nil) })
 	waits(t, stays, "a transaction behind it")
+	defines := begin(func() { _ = definer.Defines(nil) })
+	waits(t, defines, "a definition outside of blocks behind it")
 	vacuum.EndTurn()
 	ends(t, late, "a definition behind it")
 	ends(t, stays, "a transaction behind it")
+	ends(t, defines, "a definition outside of blocks behind it")
 	writer.EndTurn()
+	over = maintains(1)
+	waits(t, over, "a VACUUM beside a definition outside of blocks")
+	if e := definer.Alone(&session.Submission{Writeset: &writeset.Writeset{Barrier: true}}, SeenMax); e != nil {
+		t.Fatal(e)
+	}
+	waits(t, over, "a VACUUM beside one in its turn")
+	definer.EndTurn()
+	ends(t, over, "a VACUUM beside a definition outside of blocks")
+	vacuum.EndTurn()
 	began := time.Now()
 	ends(t, maintains(3), "a VACUUM that rests")
 	if took := time.Since(began); took < 2*maintainRest {

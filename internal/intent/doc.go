@@ -9,11 +9,11 @@
 //
 // An owner is a session. A resource is a name for what the intents are about. Time is a tick.
 //
-//	                Ordered   Own               Stays   Bars
-//	Ordered           yes      no      Stays     yes     no      yes: two sessions may have them at the same time
-//	Own               no       no      Bars      no      no
+//	            Ordered   Own               Stays   Bars                 Defines   Maintains
+//	Ordered       yes      no      Stays     yes     no      Defines       yes        no
+//	Own           no       no      Bars      no      no      Maintains     no         no
 //
-// Ordered and Own are asked for of one resource, Stays and Bars of another.
+// Yes: two sessions may have them at the same time. Each of these pairs is asked for of a resource of its own.
 //
 // Invariants:
 //

@@ -23,15 +23,21 @@ const (
 	Stays
 	// Bars is a definition to which all lose that are open and have not seen it, until it has run.
 	Bars
+	// Defines is a definition outside of blocks that runs in its session's backend, until it ends.
+	Defines
+	// Maintains is VACUUM and its like that was in the way, while it is run again.
+	Maintains
 )
 
-func (m Mode) String() string { return [...]string{"ordered", "own", "stays", "bars"}[m] }
+func (m Mode) String() string {
+	return [...]string{"ordered", "own", "stays", "bars", "defines", "maintains"}[m]
+}
 
 // conflicts is the matrix in doc.go.
 func (m Mode) conflicts(o Mode) bool { return m.alone() || o.alone() }
 
 // alone reports whether nobody else may have an intent of the same resource.
-func (m Mode) alone() bool { return m == Own || m == Bars }
+func (m Mode) alone() bool { return m == Own || m == Bars || m == Maintains }
 
 // Outcome is how a request ends.
 type Outcome uint8

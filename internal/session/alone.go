@@ -160,15 +160,20 @@ func (a *alone) open(r *request, closes []byte) error {
 
 // stays comes before an attempt that may lose to a definition to which all lose. It is done again then, if it can be,
 // but sequences have gone on, and what the server counts is counted twice. A definition is often one to which all lose
-// itself: such ones would wait for each other.
+// itself: such ones would wait for each other, and so it waits for what maintains catalogs only.
 func (a *alone) stays(r *request) {
 	effects := r.does.outlives&effects != 0
+	defines := r.does.defines && !effects
 	reads := a.levels.level >= semantics.RepeatableRead && !r.does.write
-	if r.prepares || reads || r.does.defines && !effects {
+	if r.prepares || reads && !defines {
 		return
 	}
 	failure := a.host.Enter(PhaseRunning) // the client may cancel it
-	if failure == nil {
+	switch {
+	case failure != nil:
+	case defines:
+		failure = a.host.Defines(a.backend.waitLimits)
+	default:
 		_, failure = a.host.Stays(a.host.Applied(), !effects, a.backend.waitLimits)
 	}
 	if failure != nil {

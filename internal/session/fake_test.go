@@ -70,7 +70,8 @@ type fakeHost struct {
 	staysNot   *wire.SQLError
 	barred     uint64
 	maintains  []int          // tries
-	mayNot     *wire.SQLError // what Maintains says
+	mayNot     *wire.SQLError // what Maintains and Defines say
+	defines    int            // how often Defines was called
 	watches    int
 
 	conversation string // with a procedure's transaction
@@ -188,6 +189,13 @@ func (h *fakeHost) Stays(base uint64, again bool, _ session.Limits) (bool, *wire
 	}
 	h.staysAgain = again
 	return base < h.barred, h.staysNot
+}
+
+func (h *fakeHost) Defines(session.Limits) *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.defines++
+	return h.mayNot
 }
 
 func (h *fakeHost) Maintains(try int, _ session.Limits) *wire.SQLError {

@@ -220,6 +220,9 @@ type Intents interface {
 	// has run since everything up to base was visible. An error is as with Hold. Again: the transaction is done again
 	// if it loses, so it is waited for for a moment only.
 	Stays(base uint64, again bool, limits Limits) (outdated bool, failure *wire.SQLError)
+	// Defines says that a statement outside of blocks is about to define something in its backend, until PhaseIdle, and
+	// waits for a while for what Maintains was called for. An error is as with Hold.
+	Defines(limits Limits) *wire.SQLError
 	// Maintains comes before a statement outside of transactions is run again that maintains tables and was in the way
 	// of what is applied, try times, from 1. It rests for longer each time, and then waits for a while for what this
 	// member's sessions have written in blocks, and for their definitions, of which no other begins until PhaseIdle. An

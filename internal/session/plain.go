@@ -31,8 +31,12 @@ type plainHost struct {
 	Intents
 }
 
-// lateCancels is how often a request is repeated that a cancel of ours has hit late, or that was in the way.
-const lateCancels = 8
+// lateCancels is how often a request is repeated that a cancel of ours has hit late, inTheWay how often one that
+// maintains tables and was in the way: at one server it would wait.
+const (
+	lateCancels = 8
+	inTheWay    = 40
+)
 
 // run runs a request that only reads, as far as its text tells. If it turns out
 // to write, capture has refused it (TT001), or PostgreSQL, nothing happened, and it is run as a write.
@@ -95,7 +99,11 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 		}
 		late := r.repeatsLate(forgot, p.txn.Reason() != nil && rep.failed != nil &&
 			rep.failed.Code == wire.CodeQueryCanceled && !p.host.Cancelled())
-		if !late || p.results.Spilled() || try == lateCancels {
+		most := lateCancels
+		if r.does.maintain {
+			most = inTheWay
+		}
+		if !late || p.results.Spilled() || try == most {
 			return nil
 		}
 		p.results.Drop()

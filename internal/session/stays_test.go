@@ -109,31 +109,33 @@ func TestStaysNot(t *testing.T) {
 }
 
 // TestStaysAlone: a statement of its own that writes says so before each try, and whether it is done again if it loses.
-// One that waits in vain is told why.
+// One that defines something, and is done again, says that instead. One that waits in vain is told why.
 func TestStaysAlone(t *testing.T) {
 	s := newStage(t, true)
 	s.define(t, "CREATE FUNCTION public.tells() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN PERFORM "+
 		"pg_logical_emit_message(false, 'a', 'b'); RETURN 1; END $f$")
 	l := s.live(t)
 	for _, c := range []struct {
-		line  string
-		stays int
-		again bool
+		line    string
+		stays   int
+		again   bool
+		defines int
 	}{
-		{"Q INSERT INTO t VALUES (3, 'x')", 2, true},
-		{"Q DELETE FROM t WHERE id = 3", 2, true},
-		{"Q SELECT v FROM t", 0, false},
-		{"Q CREATE TYPE stays_alone AS ENUM ('a')", 0, false},
-		{"Q ALTER TYPE stays_alone RENAME VALUE 'a' TO 'b'", 0, false},
-		{"Q ALTER TYPE stays_alone RENAME VALUE 'b' TO 'tells'", 1, false}, // as if it called it
-		{"Q INSERT INTO t SELECT 4, tells()", 1, false},
+		{"Q INSERT INTO t VALUES (3, 'x')", 2, true, 0},
+		{"Q DELETE FROM t WHERE id = 3", 2, true, 0},
+		{"Q SELECT v FROM t", 0, false, 0},
+		{"Q CREATE TYPE stays_alone AS ENUM ('a')", 0, false, 0}, // at its place in the order,
+		{"Q ALTER TYPE stays_alone RENAME VALUE 'a' TO 'b'", 0, false, 1},
+		{"Q ALTER TYPE stays_alone RENAME VALUE 'b' TO 'tells'", 1, false, 0}, // as if it called it
+		{"Q INSERT INTO t SELECT 4, tells()", 1, false, 0},
 	} {
 		l.host.mu.Lock()
-		l.host.stays, l.host.staysAgain, l.host.lose = 0, false, c.stays > 1
+		l.host.stays, l.host.staysAgain, l.host.defines, l.host.lose = 0, false, 0, c.stays > 1
 		l.host.mu.Unlock()
 		if got := l.do(c.line); strings.Contains(got, "ERROR") || l.host.stays != c.stays ||
-			l.host.staysAgain != c.again {
-			t.Errorf("%s: %d times, again %v:\n%s", c.line, l.host.stays, l.host.staysAgain, got)
+			l.host.staysAgain != c.again || l.host.defines != c.defines {
+			t.Errorf("%s: %d times, again %v, defines %d times:\n%s", c.line, l.host.stays, l.host.staysAgain,
+				l.host.defines, got)
 		}
 	}
 	l.host.mu.Lock()

@@ -240,6 +240,9 @@ func (h intents) GiveBack() {
 	}
 }
 
+// Defines need not wait: nobody maintains anything.
+func (h intents) Defines(session.Limits) *wire.SQLError { return nil }
+
 // Stays need not wait: no definition of the model's is a barrier.
 func (h intents) Stays(uint64, bool, session.Limits) (bool, *wire.SQLError) { return false, nil }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // readMembers takes the list of members from the local database, if the order has changed it.
@@ -23,6 +24,9 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	r, err := membership.Read(ctx, t.connString(c.Database))
 	if err != nil {
 		return err
+	}
+	if c.Forced() {
+		r = lostOf(t).From(r)
 	}
 	if c.Becomes(r); r == nil {
 		return nil
@@ -35,6 +39,25 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	return nil
 }
 
+// superuser is the role that each data directory has.
+const superuser = "postgres"
+
+// lostOf is what a member does about others that are lost.
+func lostOf(t *tenure) membership.Lost {
+	c := t.node.config
+	return membership.Lost{Config: c, Log: t.node.log, ConnString: t.connString(c.Database), Ready: t.ready,
+		Remove: func(m semantics.Membership) *wire.SQLError {
+			l := t.life(mainGroup)
+			if l == nil {
+				return errNotReady()
+			}
+			return l.define(session.Definition{Base: l.complete(), Began: t.began(),
+				Extent:   &writeset.Writeset{Barrier: true},
+				Settings: []session.Setting{{Name: session.RoleSetting, Value: superuser}},
+				Cluster:  semantics.Cluster{Membership: m}}, nil).Err
+		}}
+}
+
 func names(members []config.Member) (list []string) {
 	for _, m := range members {
 		list = append(list, m.Name)
@@ -44,6 +67,10 @@ func names(members []config.Member) (list []string) {
 
 // mayChangeMembers refuses, where a statement comes from, what it may not do to the list of members.
 func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
+	if m.Does != semantics.NoMember && m.Does != semantics.RemovesMember && t.node.config.Forced() {
+		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
+			WithHint("Try again in a moment.")
+	}
 	if m.Does == semantics.NoMember || t.standing.Understand(bootstrap.Membership) {
 		return nil
 	}
@@ -53,7 +80,7 @@ func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
 
 // began is the list of members as it was configured; nil once the order has changed it.
 func (t *tenure) began() (list []session.FirstMember) {
-	if t.node.config.Roster() != nil {
+	if r := t.node.config.Roster(); r != nil && r.Ordinal > 0 {
 		return nil
 	}
 	for _, m := range t.node.config.Members {
@@ -78,6 +105,9 @@ func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d 
 func (t *tenure) become(r *config.Roster) {
 	c := t.node.config
 	was := c.IsMember(c.Member)
+	if c.Forced() {
+		r = lostOf(t).From(r)
+	}
 	c.Becomes(r)
 	t.node.log.Info("the list of members has changed", "members", names(r.Members), "ordinal", r.Ordinal)
 	for _, l := range t.all() {
@@ -95,7 +125,9 @@ func (t *tenure) connect() {
 	defer t.connects.Unlock()
 	var readers [][]uint32
 	for _, l := range t.all() {
-		readers = append(readers, l.order.core.Readers())
+		if !t.node.config.Forced() {
+			readers = append(readers, l.order.core.Readers())
+		}
 	}
 	addresses := membership.Addresses(t.node.config, readers...)
 	if !maps.Equal(addresses, t.addresses) {

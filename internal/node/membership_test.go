@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tuttidb/tutti/internal/config"
@@ -25,7 +26,17 @@ func TestMembersOfATenure(t *testing.T) {
 		e.Code != wire.CodeObjectNotInState {
 		t.Errorf("nobody has said what he understands: %v", e)
 	}
-	tn.node.config.Becomes(&config.Roster{
+	if err := tn.node.config.MarkForced(); err != nil {
+		t.Fatal(err)
+	}
+	if e := tn.mayChangeMembers(semantics.Membership{Does: semantics.AddsMember}); e == nil ||
+		!strings.Contains(e.Message, "lost are not removed yet") {
+		t.Errorf("while others are lost: %v", e)
+	}
+	if err := tn.node.config.ForcedOver(); err != nil {
+		t.Fatal(err)
+	}
+	tn.node.config.Becomes(&config.Roster{Ordinal: 7,
 		Members: []config.Member{{Member: 1, Name: "alpha"}, {Member: 4, Name: "delta"}},
 		Gone:    []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
 	list, gone = tn.members()

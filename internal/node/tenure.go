@@ -82,6 +82,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	} else {
 		n.served = true
 		n.setTenure(t)
+		t.running.Go(func() { lostOf(t).Run(ctx) })
 	}
 	select {
 	case <-ctx.Done():

@@ -1,0 +1,174 @@
+package forced
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/standing"
+)
+
+// Options are those of tutti recover.
+type Options struct {
+	Config string // the node's
+	Force  bool   // go on alone; else it is only said with what
+	Format string // table or json
+}
+
+// answerTime is how long another member has to answer.
+const answerTime = 2 * time.Second
+
+// Log is what one order would go on with.
+type Log struct {
+	Directory string `json:"directory"`
+	Last      uint64 `json:"last"`  // its last entry
+	Term      uint64 `json:"term"`  // of that; of two logs, that of the later term, then the longer one, has more
+	Known     uint64 `json:"known"` // the last entry that the member knew to be decided
+	Forced    bool   `json:"forced"`
+}
+
+// Report is what is printed.
+type Report struct {
+	Member string   `json:"member"`
+	Answer []string `json:"answer"` // other members that do
+	Logs   []Log    `json:"logs"`
+	Forced bool     `json:"forced"`
+}
+
+// Run says with what a node that does not run would go on alone and, if it is to, has it do so when it is started
+// again.
+func Run(o Options, w io.Writer) error {
+	if o.Format != "table" && o.Format != "json" {
+		return fmt.Errorf("output %q is not known: use table or json", o.Format)
+	}
+	c, err := config.Load(o.Config)
+	if err != nil {
+		return err
+	}
+	dirs, err := logs(c)
+	if err != nil {
+		return err
+	}
+	r := &Report{Member: c.Self().Name, Answer: answering(c)}
+	if r.Logs, err = each(dirs, c, false); err != nil { // FO2: all of it can be done
+		return err
+	}
+	if r.Forced = o.Force && len(r.Answer) == 0; r.Forced {
+		if err := c.MarkForced(); err != nil {
+			return err
+		}
+		if r.Logs, err = each(dirs, c, true); err != nil {
+			return err
+		}
+	}
+	if err := r.print(w, o.Format); err != nil {
+		return err
+	}
+	if o.Force && !r.Forced {
+		return fmt.Errorf("nothing was changed: %s can be reached, and may go on with others. Stop them for good "+
+			"first, or go on with them", strings.Join(r.Answer, ", "))
+	}
+	return nil
+}
+
+// logs are the directories of a node's logs, the main database's first.
+func logs(c *config.Config) ([]string, error) {
+	main := standing.LogDir(c, standing.MainGroup)
+	if _, err := os.Stat(filepath.Join(main, "identity")); err != nil {
+		return nil, fmt.Errorf("%s has no log in %s: only a member that has one can go on: %w", c.Self().Name, main,
+			err)
+	}
+	more, err := filepath.Glob(main + "-*")
+	list := []string{main}
+	for _, dir := range more {
+		if !strings.HasSuffix(dir, ".creating") && !strings.HasSuffix(dir, ".removing") {
+			list = append(list, dir)
+		}
+	}
+	return list, err
+}
+
+// answering lists the other members at whose ports for members somebody is there.
+func answering(c *config.Config) []string {
+	list := []string{}
+	for _, m := range c.Members {
+		if m.Member == c.Member {
+			continue
+		}
+		conn, err := net.DialTimeout("tcp", m.Address, answerTime)
+		if err == nil {
+			list = append(list, fmt.Sprintf("%s (%s)", m.Name, m.Address))
+			_ = conn.Close() // nothing was said
+		}
+	}
+	return list
+}
+
+// each is one for all logs.
+func each(dirs []string, c *config.Config, force bool) (list []Log, err error) {
+	for _, dir := range dirs {
+		l, err := one(dir, c, force)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// one looks at one log, and makes the member its only voter if it is to.
+func one(dir string, c *config.Config, force bool) (l Log, err error) {
+	disk, err := standing.OpenLog(dir, c, nil)
+	if err != nil {
+		return l, fmt.Errorf("%w. The node must not run", err)
+	}
+	defer func() { err = errors.Join(err, disk.Close()) }()
+	f, err := ordering.Force(disk, c.Member)
+	if err != nil {
+		return l, fmt.Errorf("%s: %w", dir, err)
+	}
+	l = Log{Directory: dir, Last: f.Last, Term: f.Term, Known: f.Known, Forced: f.Entries == nil}
+	if force && f.Entries != nil {
+		l.Forced = true
+		err = disk.Append(f.State, f.Entries, true)
+	}
+	return l, err
+}
+
+func (r *Report) print(w io.Writer, format string) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LOG\tTERM\tLAST ENTRY\tKNOWN TO BE DECIDED\tVOTER") //nolint:errcheck // Flush tells
+	for _, l := range r.Logs {
+		voter := "with others"
+		if l.Forced {
+			voter = "alone"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\n", filepath.Base(l.Directory), l.Term, l.Last, l.Known, voter)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	text := "\nOf all members that are left, go on with the one whose log has the greatest term, and of these the " +
+		"greatest last entry. With --force this one goes on alone.\n"
+	if r.Forced {
+		text = "\n" + r.Member + " goes on alone when it is started. The others are refused from then on: never " +
+			"start them again with what they have. Members are added as to any cluster (tutti join, tutti member " +
+			"add).\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -83,9 +84,14 @@ func Run(o Options, w io.Writer) error {
 // logs are the directories of a node's logs, the main database's first.
 func logs(c *config.Config) ([]string, error) {
 	main := standing.LogDir(c, standing.MainGroup)
-	if _, err := os.Stat(filepath.Join(main, "identity")); err != nil {
+	is, err := os.Stat(filepath.Join(main, "identity"))
+	if err != nil {
 		return nil, fmt.Errorf("%s has no log in %s: only a member that has one can go on: %w", c.Self().Name, main,
 			err)
+	}
+	if owner, ok := is.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("%s belongs to the user with id %d: run this as that user, or the node could not open "+
+			"what is written here", main, owner.Uid)
 	}
 	more, err := filepath.Glob(main + "-*")
 	list := []string{main}

@@ -139,6 +139,15 @@ func TestRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}},
+		{about: "another user", o: Options{Force: true}, want: "belongs to the user with id 54321",
+			also: func(t *testing.T, c *config.Config) {
+				if os.Geteuid() != 0 {
+					t.Skip("only root can give files away")
+				}
+				if err := os.Chown(filepath.Join(c.DataDir, "log", "identity"), 54321, -1); err != nil {
+					t.Fatal(err)
+				}
+			}},
 		{about: "another format", o: Options{Format: "xml"}, want: "use table or json"},
 		{about: "no configuration", o: Options{Config: "none"}, want: "none"},
 	} {

@@ -106,6 +106,14 @@ func (x *schemas) notAwaited(to uint32, word []byte) {
 	x.m.w.definers.locks[x.lockID(r.Number)].awaits[lockAnswer{r.Round, to}] = false
 }
 
+// leavesOut is called when a member is not asked, or not again, as it is halted. Who asks does not wait for it any
+// more, not even if it serves again before the others have granted the lock.
+func (x *schemas) leavesOut(member uint32) {
+	if l := x.m.w.definers.locks[x.lockID(x.expects.asked[x.m.w.definers.runs])]; l != nil {
+		l.awaits[lockAnswer{l.last(), member}] = false
+	}
+}
+
 // grantsTo is called when the life tells a member that it grants its lock.
 func (x *schemas) grantsTo(id schemalock.ID, l *lockSeen, a schemalock.Answer) {
 	w, m, tables := x.m.w, x.m, l.rounds[a.Round]
@@ -189,7 +197,7 @@ func (x *schemas) holds(number uint64, since int64) (sure bool) {
 	}
 	for _, o := range w.members {
 		of := lockAnswer{l.last(), o.id}
-		if !l.awaits[of] || x.reach(o.id).Halted {
+		if !l.awaits[of] {
 			continue
 		}
 		g, answered := l.answers[of]

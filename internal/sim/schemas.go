@@ -45,7 +45,7 @@ func (d *definers) starts(m *member) {
 		Wake:   x.wake,
 		Ending: func() bool { return false }, // what runs ends where it is
 		Go:     func(f func()) { x.begins(f) },
-		Reach:  x.reach, Send: x.send,
+		Reach:  x.asks, Send: x.send,
 		Position: func(context.Context) (uint64, error) { return m.db.collect(), nil },
 		Blockers: x.blockers,
 	})
@@ -103,7 +103,17 @@ func (d *definers) moved(m *member) {
 // reach is what is known of a member that is to be asked.
 func (x *schemas) reach(member uint32) grants.Reach {
 	s, alive := x.m.peers.table.Of(x.m.w.now, member)
-	return grants.Reach{Alive: alive, Young: x.m.w.now-x.began < silentMicros, Halted: s.State == replica.Halted}
+	return grants.Reach{Alive: alive, Young: x.m.w.now-x.began < silentMicros,
+		Halted: alive && s.State == replica.Halted}
+}
+
+// asks is reach for who is about to ask the member for a lock, or to ask it again.
+func (x *schemas) asks(member uint32) grants.Reach {
+	is := x.reach(member)
+	if is.Halted {
+		x.leavesOut(member)
+	}
+	return is
 }
 
 // send sends a word about a lock.

@@ -12,7 +12,11 @@ type Roster struct {
 }
 
 // roster is where a configuration has it, and all that are made of it.
-type roster struct{ now atomic.Pointer[Roster] }
+type roster struct {
+	now    atomic.Pointer[Roster]
+	lost   atomic.Pointer[[]uint32] // see Lost
+	losing atomic.Bool
+}
 
 // Roster is who the members are by the order; nil while it is as configured.
 func (c *Config) Roster() *Roster {
@@ -22,8 +26,9 @@ func (c *Config) Roster() *Roster {
 	return c.roster.now.Load()
 }
 
-// Becomes has r be who the members are from now on, for everybody who has this configuration.
-func (c *Config) Becomes(r *Roster) { c.roster.now.Store(r) }
+// Becomes has r be who the members are from now on, for everybody who has this configuration, but for those that are
+// lost.
+func (c *Config) Becomes(r *Roster) { c.roster.now.Store(c.without(r)) }
 
 // All lists the members as they are now. The list must not be changed.
 func (c *Config) All() []Member {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/standing"
 )
 
@@ -31,10 +32,10 @@ const answerTime = 2 * time.Second
 // Log is what one order would go on with.
 type Log struct {
 	Directory string `json:"directory"`
-	Last      uint64 `json:"last"`  // its last entry
-	Term      uint64 `json:"term"`  // of that; of two logs, that of the later term, then the longer one, has more
-	Known     uint64 `json:"known"` // the last entry that the member knew to be decided
-	Forced    bool   `json:"forced"`
+	Last      uint64 `json:"last"`   // its last entry
+	Term      uint64 `json:"term"`   // of that; of two logs, that of the later term, then the longer one, has more
+	Known     uint64 `json:"known"`  // the last entry that the member knew to be decided
+	Forced    bool   `json:"forced"` // it was before
 }
 
 // Report is what is printed.
@@ -59,17 +60,17 @@ func Run(o Options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &Report{Member: c.Self().Name, Answer: answering(c)}
-	if r.Logs, err = each(dirs, c, false); err != nil { // FO2: all of it can be done
+	all, err := open(dirs, c)
+	if err != nil {
 		return err
 	}
-	if r.Forced = o.Force && len(r.Answer) == 0; r.Forced {
-		if err := c.MarkForced(); err != nil {
-			return err
-		}
-		if r.Logs, err = each(dirs, c, true); err != nil {
-			return err
-		}
+	r, err := all.report(c)
+	if err == nil && o.Force && len(r.Answer) == 0 {
+		err = all.force(c)
+		r.Forced = err == nil
+	}
+	if err = errors.Join(err, all.close()); err != nil {
+		return err
 	}
 	if err := r.print(w, o.Format); err != nil {
 		return err
@@ -119,35 +120,82 @@ func answering(c *config.Config) []string {
 	return list
 }
 
-// each is one for all logs.
-func each(dirs []string, c *config.Config, force bool) (list []Log, err error) {
-	for _, dir := range dirs {
-		l, err := one(dir, c, force)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, l)
-	}
-	return list, nil
+// opened is a log that is open, so that no node can begin with it meanwhile, and what makes this member go on alone
+// with it.
+type opened struct {
+	dir   string
+	disk  *raftlog.Log
+	makes *ordering.Forced
 }
 
-// one looks at one log, and makes the member its only voter if it is to.
-func one(dir string, c *config.Config, force bool) (l Log, err error) {
-	disk, err := standing.OpenLog(dir, c, nil)
+type openedLogs []opened
+
+// open opens all logs.
+func open(dirs []string, c *config.Config) (all openedLogs, err error) {
+	for _, dir := range dirs {
+		disk, err := standing.OpenLog(dir, c, nil)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%w. The node must not run", err), all.close())
+		}
+		all = append(all, opened{dir: dir, disk: disk})
+	}
+	return all, nil
+}
+
+func (all openedLogs) close() (err error) {
+	for _, l := range all {
+		err = errors.Join(err, l.disk.Close())
+	}
+	return err
+}
+
+// report says what the logs hold, and which others answer: they are asked last, as logs may be large.
+func (all openedLogs) report(c *config.Config) (*Report, error) {
+	r := &Report{Member: c.Self().Name}
+	for i := range all {
+		l := &all[i]
+		f, err := ordering.Force(l.disk, c.Member)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.dir, err)
+		}
+		l.makes = f
+		r.Logs = append(r.Logs, Log{Directory: l.dir, Last: f.Last, Term: f.Term, Known: f.Known,
+			Forced: f.State == nil})
+		for _, m := range f.Others {
+			if _, known := c.Find(m); !known {
+				return nil, fmt.Errorf("by %s, member %d gets that log as well, and [[members]] does not say where it "+
+					"is: name it there, as SHOW tutti.members had it, so that it can be asked", l.dir, m)
+			}
+		}
+	}
+	r.Answer = answering(c)
+	return r, nil
+}
+
+// force has this member go on alone: first the others are lost (FO3), then it is the only voter of each log.
+func (all openedLogs) force(c *config.Config) error {
+	var lost []uint32
+	for _, m := range c.Members {
+		if m.Member != c.Member {
+			lost = append(lost, m.Member)
+		}
+	}
+	undo, err := c.Lose(lost)
 	if err != nil {
-		return l, fmt.Errorf("%w. The node must not run", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, disk.Close()) }()
-	f, err := ordering.Force(disk, c.Member)
-	if err != nil {
-		return l, fmt.Errorf("%s: %w", dir, err)
+	for i, l := range all {
+		if l.makes.State == nil {
+			continue
+		}
+		if err := l.disk.Append(l.makes.State, l.makes.Entries, true); err != nil {
+			if i == 0 {
+				err = errors.Join(err, undo())
+			}
+			return fmt.Errorf("%w. Mend it and run this again before the node is started", err)
+		}
 	}
-	l = Log{Directory: dir, Last: f.Last, Term: f.Term, Known: f.Known, Forced: f.Entries == nil}
-	if force && f.Entries != nil {
-		l.Forced = true
-		err = disk.Append(f.State, f.Entries, true)
-	}
-	return l, err
+	return nil
 }
 
 func (r *Report) print(w io.Writer, format string) error {
@@ -160,7 +208,7 @@ func (r *Report) print(w io.Writer, format string) error {
 	fmt.Fprintln(t, "LOG\tTERM\tLAST ENTRY\tKNOWN TO BE DECIDED\tVOTER") //nolint:errcheck // Flush tells
 	for _, l := range r.Logs {
 		voter := "with others"
-		if l.Forced {
+		if l.Forced || r.Forced {
 			voter = "alone"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\n", filepath.Base(l.Directory), l.Term, l.Last, l.Known, voter)

@@ -66,11 +66,21 @@ func closed(t *testing.T) string {
 	return ln.Addr().String()
 }
 
+// lost reports whether member 2 is, and nobody else.
+func lost(t *testing.T, c *config.Config) bool {
+	t.Helper()
+	list, err := c.Lost()
+	if err != nil || len(list) > 1 || len(list) == 1 && list[0] != 2 {
+		t.Errorf("lost are %v, %v", list, err)
+	}
+	return len(list) > 0
+}
+
 func TestRun(t *testing.T) {
 	file, c := node(t, closed(t), "log", "log-7", "log-8.removing", "log-first-0")
 	var out strings.Builder
-	if err := Run(Options{Config: file, Format: "table"}, &out); err != nil || c.Forced() {
-		t.Fatal(err, c.Forced())
+	if err := Run(Options{Config: file, Format: "table"}, &out); err != nil || lost(t, c) {
+		t.Fatal(err, lost(t, c))
 	}
 	for _, want := range []string{"log          2     3           1                    with others",
 		"log-7        2     4           1                    with others",
@@ -79,10 +89,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", want, out.String())
 		}
 	}
-	for range 2 { // what was interrupted is done again
+	for _, before := range []bool{false, true} { // what was interrupted is done again
 		out.Reset()
-		if err := Run(Options{Config: file, Format: "json", Force: true}, &out); err != nil || !c.Forced() {
-			t.Fatal(err, c.Forced())
+		if err := Run(Options{Config: file, Format: "json", Force: true}, &out); err != nil || !lost(t, c) {
+			t.Fatal(err, lost(t, c))
 		}
 		var r Report
 		if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
@@ -92,7 +102,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		for _, l := range r.Logs {
-			if !l.Forced {
+			if l.Forced != before {
 				t.Errorf("%+v", l)
 			}
 		}
@@ -103,7 +113,7 @@ func TestRun(t *testing.T) {
 	}
 	defer disk.Close()
 	f, err := ordering.Force(disk, 1)
-	if err != nil || f.Entries != nil || f.Last != 5 || f.Known != 5 || f.Term < 1<<20 {
+	if err != nil || f.State != nil || f.Last != 5 || f.Known != 5 || f.Term < 1<<20 {
 		t.Errorf("the log is left as %+v, %v", f, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(c.DataDir, "log-8.removing", "incarnation")); err != nil {
@@ -148,6 +158,14 @@ func TestRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}},
+		{about: "one that the file does not name", o: Options{Force: true},
+			want: "member 9 gets that log as well, and [[members]] does not say",
+			also: func(t *testing.T, c *config.Config) {
+				if err := standing.New(c, nil, nil).CreateLog(7, filepath.Join(c.DataDir, "log-8"), []uint32{1, 2, 9},
+					nil, nil); err != nil {
+					t.Fatal(err)
+				}
+			}},
 		{about: "another format", o: Options{Format: "xml"}, want: "use table or json"},
 		{about: "no configuration", o: Options{Config: "none"}, want: "none"},
 	} {
@@ -166,8 +184,8 @@ func TestRefused(t *testing.T) {
 			if o.Format == "" {
 				o.Format = "table"
 			}
-			if err := Run(o, &out); err == nil || !strings.Contains(err.Error(), x.want) || c.Forced() {
-				t.Errorf("%v, %v, not %q", err, c.Forced(), x.want)
+			if err := Run(o, &out); err == nil || !strings.Contains(err.Error(), x.want) || lost(t, c) {
+				t.Errorf("%v, %v, not %q", err, lost(t, c), x.want)
 			}
 			if disk, err := standing.OpenLog(filepath.Join(c.DataDir, "log"), c, nil); err == nil {
 				defer disk.Close()

@@ -184,7 +184,7 @@ func (t *Turns) due() (holders, waiters map[intent.Owner]Client) {
 	for _, o := range t.manager.Holders(turns.modes...) {
 		holders[o] = t.clients[o]
 	}
-	for _, o := range t.manager.Waiters(slices.Concat(turns.modes, blocks.modes)...) {
+	for _, o := range t.manager.Waiters(slices.Concat(turns.modes, blocks.modes, upkeep.modes)...) {
 		waiters[o] = t.clients[o]
 	}
 	return holders, waiters

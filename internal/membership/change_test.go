@@ -140,21 +140,3 @@ func TestCarry(t *testing.T) {
 		t.Errorf("%s, and %s is read, %v; want %s", shown(r), shown(read), err, want)
 	}
 }
-
-// TestAlone: whoever goes on alone has nobody else on his list; the others count as removed.
-func TestAlone(t *testing.T) {
-	c := &config.Config{Member: 2, Members: first}
-	if got, want := shown(Alone(nil, c)), "2=b@b:1 | 1=a@a:1 | [] [2 1] 0"; got != want {
-		t.Errorf("as configured: %s, not %s", got, want)
-	}
-	list := roster([]row{{Number: 1, Name: "a", Address: "a:1", First: true, Removed: true, Changed: 7},
-		{Number: 2, Name: "b", Address: "b:1", Since: 4, Changed: 4}, {Number: 3, Name: "c", Address: "c:1", Since: 5,
-			Changed: 5}})
-	before := shown(list)
-	if got, want := shown(Alone(list, c)), "2=b@b:1 | 1=a@a:1 3=c@c:1 | [2] [1] 7"; got != want {
-		t.Errorf("by the order: %s, not %s", got, want)
-	}
-	if got := shown(list); got != before {
-		t.Errorf("the list itself is %s then, not %s", got, before)
-	}
-}

@@ -41,7 +41,7 @@ func AwaitLeave(ctx context.Context, look func() Seen) bool {
 }
 
 // Addresses are those of the others with whom a member talks: of all members, and of those that get the log of some
-// order yet, as readers of each say.
+// order yet, as readers of each say; but for those that are lost.
 func Addresses(c *config.Config, readers ...[]uint32) map[uint32]string {
 	addresses := map[uint32]string{}
 	for _, m := range c.All() {
@@ -49,7 +49,7 @@ func Addresses(c *config.Config, readers ...[]uint32) map[uint32]string {
 	}
 	for _, list := range readers {
 		for _, m := range list {
-			if address := c.Address(m); addresses[m] == "" && address != "" {
+			if address := c.Address(m); addresses[m] == "" && address != "" && !c.IsLost(m) {
 				addresses[m] = address
 			}
 		}

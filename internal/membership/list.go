@@ -80,26 +80,6 @@ func roster(list []row) *config.Roster {
 	return r
 }
 
-// Alone is a list of which nobody is left but one member, who goes on without the others (config.Forced); r is nil if
-// it is as configured.
-func Alone(r *config.Roster, c *config.Config) *config.Roster {
-	if r == nil {
-		r = &config.Roster{Members: c.Members, First: c.First()}
-	}
-	out := &config.Roster{Ordinal: r.Ordinal, Gone: slices.Clone(r.Gone), First: r.First}
-	for _, m := range r.Members {
-		if m.Member == c.Member {
-			out.Members = append(out.Members, m)
-		} else {
-			out.Gone = append(out.Gone, m)
-		}
-	}
-	if slices.Contains(r.Later, c.Member) {
-		out.Later = []uint32{c.Member}
-	}
-	return out
-}
-
 // beginning is the table of a cluster of which nothing was changed yet.
 func beginning(members []session.FirstMember) []row {
 	var list []row

@@ -11,7 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// Lost is what a member that goes on alone does about the others, which are lost (config.Forced).
+// Lost is what a member that goes on without others does about them: they are lost (config.Lost), and on the list.
 type Lost struct {
 	Config     *config.Config
 	Log        *slog.Logger
@@ -22,34 +22,20 @@ type Lost struct {
 	Remove func(m semantics.Membership) *wire.SQLError
 }
 
-// From takes those who are lost from a list; nil is that of the configuration. When there is nobody to take they are
-// removed, and that is over.
-func (x Lost) From(r *config.Roster) *config.Roster {
-	gone := 0
-	if r != nil {
-		gone = len(r.Gone)
-	}
-	if alone := Alone(r, x.Config); len(alone.Gone) > gone {
-		x.Log.Warn("this member goes on without all others, as an operator has said (tutti recover --force)",
-			"lost", len(alone.Gone)-gone)
-		return alone
-	}
-	if err := x.Config.ForcedOver(); err != nil {
-		x.Log.Error("no member can be added: the mark that the others are lost stays", "error", err)
-	}
-	return r
-}
+// Between two tries to remove those who are lost, each time twice as long.
+const (
+	removeFirst = 100 * time.Millisecond
+	removeMost  = 5 * time.Second
+)
 
-// removeEvery is between two tries to remove those who are lost.
-const removeEvery = 100 * time.Millisecond
-
-// Run has the order remove them, until they are.
+// Run has the order remove them, until they are, or this member is none any more.
 func (x Lost) Run(ctx context.Context) {
-	for x.Config.Forced() && process.Sleep(ctx, removeEvery) {
+	for wait := removeFirst; x.Config.Losing() && x.Config.IsMember(x.Config.Member) && process.Sleep(ctx, wait); {
 		if !x.Ready() {
 			continue
 		}
 		if err := x.remove(ctx); err != nil {
+			wait = min(2*wait, removeMost)
 			x.Log.Warn("the members that are lost cannot be removed yet; trying again", "error", err)
 		}
 	}
@@ -65,7 +51,7 @@ func (x Lost) remove(ctx context.Context) error {
 		list = r.Members
 	}
 	for _, m := range list {
-		if m.Member == x.Config.Member {
+		if !x.Config.IsLost(m.Member) {
 			continue
 		}
 		if e := x.Remove(semantics.Membership{Does: semantics.RemovesMember, Name: m.Name}); e != nil {

@@ -2,7 +2,10 @@ package membership
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +24,25 @@ func TestLost(t *testing.T) {
 	name := server.NewDatabase(t)
 	server.Exec(t, name, "CREATE SCHEMA tutti", memberTable)
 	conn := server.Connect(t, name)
-	c := &config.Config{Member: 1, SequenceStep: 16, DataDir: t.TempDir(),
-		Members: append(first[:2:2], config.Member{Member: 3, Name: "c", Address: "c:1"})}
-	if err := c.MarkForced(); err != nil {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node.toml")
+	if err := os.WriteFile(file, []byte(fmt.Sprintf("cluster = 'c'\nmember = 1\ndata_dir = '%s'\nlisten = 'a:2'\n"+
+		"member_listen = 'a:1'\nsecret = 'sixteen characters'\n[[members]]\nmember = 1\nname = 'a'\naddress = "+
+		"'a:1'\n[[members]]\nmember = 2\nname = 'b'\naddress = 'b:1'\n[[members]]\nmember = 3\nname = 'c'\n"+
+		"address = 'c:1'\n", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Lose([]uint32{2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ReadLost(); err != nil {
+		t.Fatal(err)
+	}
+	c.Becomes(nil)
 	note := func(ctx context.Context, _ uint64, sql string, args ...any) error {
 		_, err := conn.Exec(ctx, sql, args...)
 		return err
@@ -46,20 +63,23 @@ func TestLost(t *testing.T) {
 		if err != nil || result.Err != nil {
 			t.Fatal(err, result.Err)
 		}
-		x.From(r)
+		c.Becomes(r)
 		return nil
 	}
-	if got := shown(x.From(nil)); !strings.HasPrefix(got, "1=a@a:1 | 2=b@b:1 3=c@c:1 ") {
+	if got := shown(c.Roster()); !strings.HasPrefix(got, "1=a@a:1 | 2=b@b:1 3=c@c:1 ") {
 		t.Errorf("its first list is %s", got)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	x.Run(ctx)
-	if got := strings.Join(asked, " "); c.Forced() || got != "b c c" {
-		t.Errorf("the mark is there: %v; asked to remove %s", c.Forced(), got)
+	if got := strings.Join(asked, " "); c.Losing() || got != "b c c" {
+		t.Errorf("some are on the list: %v; asked to remove %s", c.Losing(), got)
+	}
+	if a := Addresses(c, []uint32{1, 2, 3}); len(a) != 0 {
+		t.Errorf("it talks to %v", a)
 	}
 	r, err := Read(t.Context(), x.ConnString)
-	if err != nil || !strings.HasPrefix(shown(r), "1=a@a:1 | 2=b@b:1 3=c@c:1 ") || x.From(r) != r {
+	if err != nil || !strings.HasPrefix(shown(r), "1=a@a:1 | 2=b@b:1 3=c@c:1 ") {
 		t.Errorf("in the end the list is %s, %v", shown(r), err)
 	}
 }

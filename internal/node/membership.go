@@ -25,10 +25,12 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Forced() {
-		r = lostOf(t).From(r)
+	if err := c.ReadLost(); err != nil {
+		return &failure.Config{Err: err}
 	}
-	if c.Becomes(r); r == nil {
+	c.Becomes(r)
+	loses(t)
+	if r == nil {
 		return nil
 	}
 	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),
@@ -42,10 +44,15 @@ func (t *tenure) readMembers(ctx context.Context) error {
 // superuser is the role that each data directory has.
 const superuser = "postgres"
 
-// lostOf is what a member does about others that are lost.
-func lostOf(t *tenure) membership.Lost {
+// loses has the order remove members that are lost, if there are any on the list.
+func loses(t *tenure) {
 	c := t.node.config
-	return membership.Lost{Config: c, Log: t.node.log, ConnString: t.connString(c.Database), Ready: t.ready,
+	if !c.Losing() || !c.IsMember(c.Member) || t.ctx.Err() != nil || !t.removing.CompareAndSwap(false, true) {
+		return
+	}
+	t.node.log.Warn("this member goes on without others that are lost, as an operator has said", "members",
+		names(c.All()))
+	lost := membership.Lost{Config: c, Log: t.node.log, ConnString: t.connString(c.Database), Ready: t.ready,
 		Remove: func(m semantics.Membership) *wire.SQLError {
 			l := t.life(mainGroup)
 			if l == nil {
@@ -56,6 +63,11 @@ func lostOf(t *tenure) membership.Lost {
 				Settings: []session.Setting{{Name: session.RoleSetting, Value: superuser}},
 				Cluster:  semantics.Cluster{Membership: m}}, nil).Err
 		}}
+	t.running.Go(func() {
+		lost.Run(t.ctx)
+		t.removing.Store(false)
+		loses(t) // the list may have changed meanwhile
+	})
 }
 
 func names(members []config.Member) (list []string) {
@@ -67,7 +79,7 @@ func names(members []config.Member) (list []string) {
 
 // mayChangeMembers refuses, where a statement comes from, what it may not do to the list of members.
 func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
-	if m.Does != semantics.NoMember && m.Does != semantics.RemovesMember && t.node.config.Forced() {
+	if m.Does != semantics.NoMember && m.Does != semantics.RemovesMember && t.node.config.Losing() {
 		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
 			WithHint("Try again in a moment.")
 	}
@@ -105,10 +117,8 @@ func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d 
 func (t *tenure) become(r *config.Roster) {
 	c := t.node.config
 	was := c.IsMember(c.Member)
-	if c.Forced() {
-		r = lostOf(t).From(r)
-	}
 	c.Becomes(r)
+	loses(t)
 	t.node.log.Info("the list of members has changed", "members", names(r.Members), "ordinal", r.Ordinal)
 	for _, l := range t.all() {
 		l.others.peers.Become(r.Members)
@@ -125,9 +135,7 @@ func (t *tenure) connect() {
 	defer t.connects.Unlock()
 	var readers [][]uint32
 	for _, l := range t.all() {
-		if !t.node.config.Forced() {
-			readers = append(readers, l.order.core.Readers())
-		}
+		readers = append(readers, l.order.core.Readers())
 	}
 	addresses := membership.Addresses(t.node.config, readers...)
 	if !maps.Equal(addresses, t.addresses) {

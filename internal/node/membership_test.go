@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,14 +27,19 @@ func TestMembersOfATenure(t *testing.T) {
 		e.Code != wire.CodeObjectNotInState {
 		t.Errorf("nobody has said what he understands: %v", e)
 	}
-	if err := tn.node.config.MarkForced(); err != nil {
+	undo, err := tn.node.config.Lose([]uint32{2})
+	if err != nil || tn.node.config.ReadLost() != nil {
 		t.Fatal(err)
 	}
+	tn.node.config.Becomes(nil)
 	if e := tn.mayChangeMembers(semantics.Membership{Does: semantics.AddsMember}); e == nil ||
 		!strings.Contains(e.Message, "lost are not removed yet") {
 		t.Errorf("while others are lost: %v", e)
 	}
-	if err := tn.node.config.ForcedOver(); err != nil {
+	if began := tn.began(); len(began) != 2 {
+		t.Errorf("then the first change brings %v", began)
+	}
+	if err := errors.Join(undo(), tn.node.config.ReadLost()); err != nil {
 		t.Fatal(err)
 	}
 	tn.node.config.Becomes(&config.Roster{Ordinal: 7,

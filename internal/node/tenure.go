@@ -47,6 +47,7 @@ type tenure struct {
 	mu    sync.Mutex
 	lives map[uint64]*life // by the database's number
 
+	removing  atomic.Bool // members that are lost
 	connects  sync.Mutex
 	addresses map[uint32]string // of the members with which this one talks
 }
@@ -82,7 +83,6 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	} else {
 		n.served = true
 		n.setTenure(t)
-		t.running.Go(func() { lostOf(t).Run(ctx) })
 	}
 	select {
 	case <-ctx.Done():

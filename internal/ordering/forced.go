@@ -20,11 +20,12 @@ const forcedRead = 16 << 20
 
 // Forced is what makes a member the only voter of its log.
 type Forced struct {
-	Last    uint64      // entry of the log, all up to which count as decided
-	Term    uint64      // of that
-	Known   uint64      // the last entry that this member knew to be decided
-	Entries []*pb.Entry // to be appended, with the hard state, and synced; nil: it is the only one already
-	State   *pb.HardState
+	Last    uint64        // entry of the log, all up to which count as decided
+	Term    uint64        // of that
+	Known   uint64        // the last entry that this member knew to be decided
+	Others  []uint32      // who else gets this log, by it
+	Entries []*pb.Entry   // to be appended, with the hard state, and synced
+	State   *pb.HardState // nil: it is the only one already, and knows that all of the log is decided
 }
 
 // Force says what makes a member the only voter of a log that nobody has open, by changes of the configuration behind
@@ -43,9 +44,12 @@ func Force(log raft.Storage, member uint32) (*Forced, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ordering: %w", err)
 	}
-	f := &Forced{Last: last, Known: was.GetCommit()}
+	f := &Forced{Last: last, Known: was.GetCommit(), Others: c.others(member)}
 	if f.Term, err = log.Term(last); err != nil {
 		return nil, fmt.Errorf("ordering: %w", err)
+	}
+	if !slices.Contains(c.all(), uint64(member)) {
+		return nil, fmt.Errorf("ordering: member %d was removed by this log", member)
 	}
 	term := max(f.Term, was.GetTerm()) + forcedTerms
 	for _, change := range c.alone(member) {
@@ -59,7 +63,7 @@ func Force(log raft.Storage, member uint32) (*Forced, error) {
 		f.Entries = append(f.Entries, &pb.Entry{Type: pb.EntryConfChangeV2.Enum(), Term: &term,
 			Index: new(last + uint64(len(f.Entries)) + 1), Data: data})
 	}
-	if f.Entries != nil {
+	if f.Entries != nil || f.Known < last { // what is not known to be decided may be such a change
 		f.State = &pb.HardState{Term: &term, Vote: new(uint64(member)), Commit: new(last + uint64(len(f.Entries)))}
 	}
 	return f, nil
@@ -121,6 +125,24 @@ func (c *configuration) apply(change *pb.ConfChangeV2) (err error) {
 		c.Tracker.Config, c.Tracker.Progress = config, progress
 	}
 	return err
+}
+
+// all are those that get the log, in the order of their numbers.
+func (c *configuration) all() []uint64 {
+	s := c.Tracker.ConfState()
+	list := slices.Concat(s.GetVoters(), s.GetVotersOutgoing(), s.GetLearners(), s.GetLearnersNext())
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// others are all but one.
+func (c *configuration) others(member uint32) (list []uint32) {
+	for _, id := range c.all() {
+		if id != uint64(member) {
+			list = append(list, uint32(id))
+		}
+	}
+	return list
 }
 
 // alone are the changes, one voter at a time, that leave one member.

@@ -22,10 +22,14 @@ func forced(t *testing.T, p *peer) *peer {
 	if err := p.store.Append(f.Entries); err != nil {
 		t.Fatal(err)
 	}
+	if torn, err := Force(p.store, p.member); err != nil || torn.State == nil {
+		t.Errorf("with the entries, and without the hard state, it is %+v, %v", torn, err)
+	}
 	if err := p.store.SetHardState(f.State); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Force(p.store, p.member); err != nil || again.Entries != nil || again.State != nil {
+	if again, err := Force(p.store, p.member); err != nil || again.Entries != nil || again.State != nil ||
+		again.Others != nil {
 		t.Errorf("once more it is %+v, %v", again, err)
 	}
 	alone := &peer{Order: start(t, p.member, p.store), store: p.store}
@@ -115,6 +119,28 @@ func TestForceInTheMiddle(t *testing.T) {
 			!slices.Equal(alone.Voters(), []uint32{1}) {
 			t.Errorf("%v: it is given %q, sees %+v, %v vote", conf, alone.delivered, v, alone.Voters())
 		}
+	}
+}
+
+// TestForceRemoved: whoever was removed does not go on, and a removal of the last other one that is not known to be
+// decided becomes so.
+func TestForceRemoved(t *testing.T) {
+	ps := peers(t, 2)
+	lead(t, ps, 0, "a")
+	ps[1].down = true
+	ps[0].Vote([]uint32{1}, nil, []uint32{2})
+	for ps[0].HasReady() {
+		ps[0].carry(t, func(Message) {})
+	}
+	if f, err := Force(ps[0].store, 1); err != nil || f.Entries != nil || f.State == nil || f.Others != nil {
+		t.Errorf("it is %+v, %v", f, err)
+	}
+	alone := forced(t, ps[0])
+	if v := alone.View(); v.Leader != 1 || !slices.Equal(alone.Voters(), []uint32{1}) {
+		t.Errorf("it sees %+v, and %v vote", v, alone.Voters())
+	}
+	if f, err := Force(ps[0].store, 2); err == nil {
+		t.Errorf("one that was removed: %+v", f)
 	}
 }
 

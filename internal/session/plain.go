@@ -35,7 +35,7 @@ type plainHost struct {
 // maintains tables and was in the way: at one server it would wait.
 const (
 	lateCancels = 8
-	inTheWay    = 40
+	inTheWay    = 16
 )
 
 // run runs a request that only reads, as far as its text tells. If it turns out

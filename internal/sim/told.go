@@ -12,7 +12,6 @@ type told struct {
 	effects []effect
 	seen    []sighted // of rows that it had changed
 	read    []rowKey
-	looked  []rowKey // at rows that its session's backend has shown, told or not
 	begins  int      // transactions of its session's backend
 	pending []effect // of the statements whose answer is yet to come
 	saves   []toldSave
@@ -287,9 +286,8 @@ func (cs *callers) judgeRow(a *attempt, l *landing, s *state) (some bool) {
 		if e.key != l.key {
 			continue
 		}
-		// done again, from its reads on, it is as if it had been slower
-		again := t.begins > 1 || a.tries > 1 || times(t.looked, l.key) > times(t.read, l.key)
-		if !some && e.relies && l.wrote > e.ordinal && !again {
+		// done again, it is as if it had been slower
+		if !some && e.relies && l.wrote > e.ordinal && t.begins < 2 && a.tries < 2 {
 			cs.w.violation("ordinal %d: the client with tag %d had read %v and was told that it has changed it when %d "+
 				"was the last ordinal; that of ordinal %d is overwritten", t.seq, a.tag, l.key, e.ordinal, l.wrote)
 		}
@@ -300,23 +298,6 @@ func (cs *callers) judgeRow(a *attempt, l *landing, s *state) (some bool) {
 	}
 	cs.judgeSeen(a, l, s, len(t.effects))
 	return some
-}
-
-// looks notes that the backend has shown a row.
-func (s *served) looks(k rowKey) {
-	if s.a != nil && s.a.told != nil {
-		s.a.told.looked = append(s.a.told.looked, k)
-	}
-}
-
-// times counts how often a row is in a list.
-func times(list []rowKey, k rowKey) (n int) {
-	for _, x := range list {
-		if x == k {
-			n++
-		}
-	}
-	return n
 }
 
 // judgeSeen checks what the client saw of a row of its own behind so many effects.

@@ -33,29 +33,19 @@ func (c *Config) Lost() (list []uint32, err error) {
 
 func (c *Config) lostPath() string { return filepath.Join(c.DataDir, lostName) }
 
-// Lose adds to them, durably. Undo takes that back.
-func (c *Config) Lose(numbers []uint32) (undo func() error, err error) {
-	was, err := c.Lost()
+// Lose adds to them, durably.
+func (c *Config) Lose(numbers []uint32) error {
+	list, err := c.Lost()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := slices.Concat(was, numbers)
+	list = append(list, numbers...)
 	slices.Sort(list)
-	if err := c.writeLost(slices.Compact(list)); err != nil {
-		return nil, err
-	}
-	return func() error { return c.writeLost(was) }, nil
-}
-
-func (c *Config) writeLost(list []uint32) error {
-	if len(list) == 0 {
-		return os.Remove(c.lostPath())
-	}
-	text, err := json.Marshal(list)
-	var dir *os.File
+	text, err := json.Marshal(slices.Compact(list))
 	if err == nil {
 		err = renameio.WriteFile(c.lostPath(), text, 0o600, renameio.WithTempDir(c.DataDir))
 	}
+	var dir *os.File
 	if err == nil {
 		dir, err = os.Open(c.DataDir)
 	}

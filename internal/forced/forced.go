@@ -180,18 +180,14 @@ func (all openedLogs) force(c *config.Config) error {
 			lost = append(lost, m.Member)
 		}
 	}
-	undo, err := c.Lose(lost)
-	if err != nil {
+	if err := c.Lose(lost); err != nil {
 		return err
 	}
-	for i, l := range all {
+	for _, l := range all {
 		if l.makes.State == nil {
 			continue
 		}
 		if err := l.disk.Append(l.makes.State, l.makes.Entries, true); err != nil {
-			if i == 0 {
-				err = errors.Join(err, undo())
-			}
 			return fmt.Errorf("%w. Mend it and run this again before the node is started", err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Lose([]uint32{2, 3}); err != nil {
+	if err := c.Lose([]uint32{2, 3}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.ReadLost(); err != nil {

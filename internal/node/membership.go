@@ -28,9 +28,7 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	if err := c.ReadLost(); err != nil {
 		return &failure.Config{Err: err}
 	}
-	c.Becomes(r)
-	loses(t)
-	if r == nil {
+	if c.Becomes(r); r == nil {
 		return nil
 	}
 	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),

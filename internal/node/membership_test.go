@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,21 +26,6 @@ func TestMembersOfATenure(t *testing.T) {
 		e.Code != wire.CodeObjectNotInState {
 		t.Errorf("nobody has said what he understands: %v", e)
 	}
-	undo, err := tn.node.config.Lose([]uint32{2})
-	if err != nil || tn.node.config.ReadLost() != nil {
-		t.Fatal(err)
-	}
-	tn.node.config.Becomes(nil)
-	if e := tn.mayChangeMembers(semantics.Membership{Does: semantics.AddsMember}); e == nil ||
-		!strings.Contains(e.Message, "lost are not removed yet") {
-		t.Errorf("while others are lost: %v", e)
-	}
-	if began := tn.began(); len(began) != 2 {
-		t.Errorf("then the first change brings %v", began)
-	}
-	if err := errors.Join(undo(), tn.node.config.ReadLost()); err != nil {
-		t.Fatal(err)
-	}
 	tn.node.config.Becomes(&config.Roster{Ordinal: 7,
 		Members: []config.Member{{Member: 1, Name: "alpha"}, {Member: 4, Name: "delta"}},
 		Gone:    []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
@@ -60,5 +44,29 @@ func TestMembersOfATenure(t *testing.T) {
 	}
 	if tn.node.removed.Store(true); tn.node.errRemoved() == nil {
 		t.Error("it was removed")
+	}
+}
+
+// TestLosing: until the members that are lost are removed nobody is added, and the first change brings all of the
+// configured list with it.
+func TestLosing(t *testing.T) {
+	tn := ordered(t)
+	c := tn.node.config
+	if err := c.Lose([]uint32{2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ReadLost(); err != nil {
+		t.Fatal(err)
+	}
+	c.Becomes(nil)
+	if e := tn.mayChangeMembers(semantics.Membership{Does: semantics.AddsMember}); e == nil ||
+		!strings.Contains(e.Message, "lost are not removed yet") {
+		t.Errorf("one is added: %v", e)
+	}
+	if list, gone := tn.members(); !slices.Equal(list, []uint32{1}) || !slices.Equal(gone, []uint32{2}) {
+		t.Errorf("members are %v, and gone %v", list, gone)
+	}
+	if began := tn.began(); len(began) != 2 {
+		t.Errorf("the first change brings %v", began)
 	}
 }

@@ -83,6 +83,7 @@ func (n *Node) hold(ctx context.Context, pg *instance.Instance) error {
 	} else {
 		n.served = true
 		n.setTenure(t)
+		loses(t)
 	}
 	select {
 	case <-ctx.Done():

@@ -200,6 +200,43 @@ func TestAdditionsRights(t *testing.T) {
 	}
 }
 
+// TestAdditionsRedoBehind: whenever a transaction loses before a statement that must find its additions carried out,
+// that finds them.
+func TestAdditionsRedoBehind(t *testing.T) {
+	s, l := adding(t)
+	for _, line := range []string{"Q SELECT n FROM counters WHERE id = 1",
+		"Q SELECT sum(n) FROM counters WHERE id = 1", "P |SELECT n FROM counters WHERE id = $1|23\nB ||1\nE |0\nS"} {
+		for at := 1; ; at++ {
+			before, phases := s.counter(t), 0
+			l.do("Q BEGIN\n" + fmt.Sprintf(addIns, 2) + "\n" + fmt.Sprintf(addTo, 5, 1))
+			if !s.free() {
+				t.Fatal("the addition was not put off")
+			}
+			l.host.onPhase = func(p session.Phase) {
+				if p != session.PhaseRunning {
+					return
+				}
+				if phases++; phases == at {
+					l.host.mu.Lock()
+					l.host.doom = lost()
+					l.host.mu.Unlock()
+				}
+			}
+			l.want(line, fmt.Sprint("DataRow ", before+5))
+			l.host.onPhase = nil
+			if l.want("Q COMMIT", "CommandComplete COMMIT"); s.counter(t) != before+5 {
+				t.Errorf("%s: loses at %d: added %d", line, at, s.counter(t)-before)
+			}
+			s.exec(t, "SET backtrace_functions = 'tutti_applies'; SET session_replication_role = replica; "+
+				"DELETE FROM notes WHERE id = 2; RESET session_replication_role")
+			l.do(fmt.Sprintf("Q BEGIN\n"+addIns+"\n%s\nQ COMMIT", 100+at, fmt.Sprintf(addTo, 0, 1)))
+			if phases < at {
+				break
+			}
+		}
+	}
+}
+
 // TestAdditionsRedo: a transaction that is done again adds once, and if its row is gone the client is told.
 func TestAdditionsRedo(t *testing.T) {
 	for _, how := range []string{"at COMMIT", "before COMMIT", "before a statement", "twice"} {

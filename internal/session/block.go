@@ -37,7 +37,7 @@ func (k *block) fail(e *wire.SQLError) error {
 		return nil
 	}
 	asked := k.tx.ahead.asked
-	k.tx.failBlock()
+	k.txn.Fail()
 	if !k.txn.Open() {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (k *block) tellDoom() bool {
 	}
 	k.out.Append(k.txn.Reason().Append(nil))
 	k.txn.Absolve()
-	k.tx.failBlock()
+	k.txn.Fail()
 	return true
 }
 
@@ -132,7 +132,7 @@ func inFailedTransaction() *wire.SQLError {
 func (k *block) afterBlock(r reply) error {
 	switch r.status {
 	case wire.TxFailed:
-		k.tx.failBlock()
+		k.txn.Fail()
 		if k.txn.Reason() != nil {
 			err := k.tx.rollbackServer()
 			k.txn.Absolve() // told instead of the cancel

@@ -93,7 +93,7 @@ func (w *blocks) inBlock(r request, rep *reply) (failedToo bool, err error) {
 		w.txn.Condemn(errForgotten(forgottenStatements)) // told now, or with the next statement
 		if rep.failed != nil {
 			w.txn.Absolve()
-			w.tx.failBlock()
+			w.txn.Fail()
 		}
 		return rep.failed != nil, err
 	}
@@ -223,7 +223,7 @@ func (w *blocks) prepareOutside(r request, rep *reply) (bool, error) {
 	failedToo, err := w.plain.run(r, rep)
 	if failedToo {
 		w.txn.Absolve()
-		w.tx.failBlock()
+		w.txn.Fail()
 	}
 	return failedToo, err
 }
@@ -259,6 +259,7 @@ func (w *blocks) catchUp(r *request, rep *reply) (done bool, err error) {
 			return true, err
 		}
 	}
+	w.outruns()
 	if r.prepares {
 		if err := w.retry.revive(); err != nil || !w.txn.Gone() {
 			return err != nil, err
@@ -308,7 +309,16 @@ func (w *blocks) caughtUp() error {
 	if err := w.buffer.flushNow(); err != nil || !w.txn.Gone() {
 		return err
 	}
+	w.outruns()
 	return w.retry.revive()
+}
+
+// outruns comes before a transaction that has lost is done again because of what must find it carried out: nothing of
+// it is put off again.
+func (w *blocks) outruns() {
+	if planted != "put-off-again" {
+		w.later.off = w.later.off || w.txn.Gone()
+	}
 }
 
 // foresees reports whether the collect step shall be sent with a request: the client waits for

@@ -164,7 +164,7 @@ func (g *carrying) settled(r *request) (bool, error) {
 	if err := g.tx.rollbackServer(); err != nil {
 		return false, err
 	}
-	g.tx.failBlock()
+	g.txn.Fail()
 	return false, g.block.fail(failure)
 }
 

@@ -80,7 +80,7 @@ func (w *tableLocks) show(settings ...string) (values []string, err error) {
 		return nil, err
 	}
 	if r.failed != nil {
-		w.tx.failBlock()
+		w.txn.Fail()
 		return nil, w.block.fail(failureOf(r))
 	}
 	for _, row := range rows {
@@ -132,7 +132,7 @@ func (w *tableLocks) failHere(failure *wire.SQLError) error {
 		return fmt.Errorf("session: a savepoint is there that nobody has made: %s",
 			strings.TrimSpace(semantics.ReservedPrefix))
 	}
-	w.tx.failBlock()
+	w.txn.Fail()
 	return w.block.fail(failure)
 }
 
@@ -145,7 +145,7 @@ func (w *tableLocks) giveUp(failure *wire.SQLError) error {
 		return err
 	}
 	if w.txn.Active() {
-		w.tx.failBlock()
+		w.txn.Fail()
 	}
 	return w.block.fail(failure)
 }

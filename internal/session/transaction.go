@@ -339,11 +339,3 @@ func (t *transaction) reopen() {
 	t.direct.reopened()
 	t.ahead = ahead{}
 }
-
-// failBlock fails the block. What was collected is so no more: a savepoint that is rolled back to undoes a part of it.
-func (t *transaction) failBlock() {
-	if planted != "collected-outlives-failure" {
-		t.reopen()
-	}
-	t.txn.Fail()
-}

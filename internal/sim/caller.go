@@ -134,6 +134,7 @@ type caller struct {
 
 	a        *attempt // nil: none
 	script   []call
+	before   []call // the block that it has run last; nil: that was none
 	pc       int
 	awaits   bool // the answer to a statement, or to its connection
 	number   int  // statements sent, so that what comes late is known
@@ -184,7 +185,15 @@ func (c *caller) begin() {
 	w.tags++
 	c.a = &attempt{tag: w.tags, process: c.process, home: c.home.id, start: w.now, base: c.home.engine.Applied()}
 	c.a.told = &told{}
-	c.script, c.pc, c.cancels = w.callers.draw(c.a), 0, false
+	if c.before != nil && w.rnd.chance(300) {
+		c.script = w.callers.again(c.a, c.before)
+	} else {
+		c.script = w.callers.draw(c.a)
+	}
+	c.before, c.pc, c.cancels = nil, 0, false
+	if c.script[0].kind == callBegin {
+		c.before = c.script
+	}
 	w.history = append(w.history, c.a)
 	c.s.a = c.a
 	c.send()
@@ -397,7 +406,9 @@ func (c *caller) allowed(x *call) {
 	case wire.CodeInFailedTransaction: // the savepoint is gone with a transaction that has lost
 		ok = x.kind == callBack
 	case "22012":
-		ok = x.kind == callFails
+		ok = x.sql == failing
+	case wire.CodeActiveTransaction:
+		ok = x.sql == refused
 	}
 	if !ok {
 		c.w.violation("%q has failed with %s: %s", x.sql, c.failed.Code, c.failed.Message)

@@ -1,5 +1,7 @@
 package sim
 
+const beginRepeat = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
 // draw draws what a client does next.
 func (cs *callers) draw(a *attempt) (calls []call) {
 	w, r := cs.w, cs.w.rnd
@@ -9,11 +11,11 @@ func (cs *callers) draw(a *attempt) (calls []call) {
 	a.repeat = r.chance(250)
 	begin := "BEGIN"
 	if a.repeat {
-		begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+		begin = beginRepeat
 	}
 	calls = append(calls, call{kind: callBegin, sql: begin})
 	last := call{kind: callCommit, sql: "COMMIT"}
-	switch r.intn(10) {
+	switch r.intn(11) {
 	case 0:
 		calls = append(calls, call{sql: "SELECT id, n, tag FROM accounts", verb: dataScan, key: rowKey{t: tAccount}})
 	case 1, 2: // a transfer
@@ -34,6 +36,12 @@ func (cs *callers) draw(a *attempt) (calls []call) {
 		if r.chance(300) {
 			calls = append(calls, newCall(dataAdd, cs.counter(), r.between(-9, 9)))
 		}
+		if r.chance(300) { // and is looked at
+			calls = append(calls, newCall(dataRead, calls[2].key, 0))
+		}
+	case 6: // behind a savepoint, what is looked at
+		calls = append(calls, cs.statement(4), call{kind: callSave, sql: "SAVEPOINT s"}, cs.statement(r.intn(4)))
+		calls = append(calls, newCall(dataRead, calls[3].key, 0))
 	default:
 		for range 1 + r.intn(4) {
 			calls = append(calls, cs.statement(r.intn(10)))
@@ -45,10 +53,26 @@ func (cs *callers) draw(a *attempt) (calls []call) {
 			last = call{kind: callRollback, sql: "ROLLBACK"}
 		}
 		if r.chance(30) {
-			calls = append(calls, call{kind: callFails, sql: failing})
+			calls = append(calls, cs.fails())
 		}
 	}
 	return append(calls, last)
+}
+
+// again is what a client has done before, with the same rows, as most clients do.
+func (cs *callers) again(a *attempt, before []call) (calls []call) {
+	a.repeat = before[0].sql == beginRepeat
+	for _, x := range before {
+		if x.verb == dataAppend {
+			cs.w.values++
+			x = newCall(dataAppend, x.key, int64(cs.w.values))
+		}
+		calls = append(calls, x)
+	}
+	if at := len(calls) - 1; cs.w.rnd.chance(200) { // but something fails where it has committed
+		calls = append(calls[:at:at], cs.fails(), calls[at])
+	}
+	return calls
 }
 
 // alone draws a transaction without a block: a statement, or several writes in one batch.
@@ -65,6 +89,17 @@ func (cs *callers) alone() call {
 
 // deferrable are what a block of reads and deferred writes does.
 var deferrable = [...]dataVerb{dataSet, dataSet, dataSet, dataRead, dataRead, dataRead, dataAdd, dataDelete}
+
+// fails is a statement that fails: the backend refuses it, or the session.
+func (cs *callers) fails() call {
+	if cs.w.rnd.chance(500) {
+		return call{kind: callFails, sql: failing}
+	}
+	return call{kind: callFails, sql: refused}
+}
+
+// refused is a statement that a session refuses in a block.
+const refused = "COMMIT PREPARED 'x'"
 
 // savepoint puts one among the statements of a block, and perhaps goes back to it.
 func (cs *callers) savepoint(calls []call) []call {

@@ -58,9 +58,14 @@ type client struct {
 	defines bool // it is one of definers
 }
 
-// next starts the next transaction after a pause, a longer one while members lag.
+// next starts the next transaction after a pause, a longer one while members lag, or if a member has not committed for
+// long since it was healed: see healedPause.
 func (c *client) next() {
-	c.w.after(c.w.rnd.between(10, c.w.swarm.thinkMax)+c.home.peers.delay(), c.begin)
+	pause := c.w.rnd.between(10, c.w.swarm.thinkMax) + c.home.peers.delay()
+	if c.w.phase > phaseSafety && c.w.now > c.w.deadline-grace/2 {
+		pause += healedPause
+	}
+	c.w.after(pause, c.begin)
 }
 
 func (c *client) begin() {

@@ -31,7 +31,6 @@ func (b *backend) own(x execution) answer {
 		if b.t != nil {
 			b.s.m.w.violation("%v: a session has begun a transaction in another one", b.s.m)
 		}
-		b.s.a.told.begins++
 		b.begin(strings.Contains(x.text, "REPEATABLE READ"))
 		return answer{tag: "BEGIN"}
 	case word == "COMMIT" || x.text == "ROLLBACK":

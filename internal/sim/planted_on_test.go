@@ -38,7 +38,7 @@ var bugs = []string{
 	// in the session
 	"relied-run-later", "read-past-deferred", "deferred-outlives-rollback", "committed-whatever", "direct-unmarked",
 	"redone-otherwise", "redone-twice", "old-plan-used", "lost-attempt-told", "held-unkeyed",
-	"collected-outlives-failure", "local-commit-cancelled",
+	"local-commit-cancelled", "put-off-again",
 	// in what a member decides about the others
 	"restart-keeps-acks", "earlier-life-counts", "silent-is-alive", "silent-not-awaited",
 	"patience-at-once", "patience-for-ever",
@@ -63,7 +63,7 @@ var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
 	"claims-beyond-changes": 574, "configured-when-handed-out": 1592, "claims-of-old-configuration": 437,
 	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 3272,
-	"own-locks-trusted": 2576, "open-does-not-sync": 1033, "collected-outlives-failure": 574,
+	"own-locks-trusted": 2576, "open-does-not-sync": 1033,
 	"queue-blocked-by-its-own": 437, "lease-too-long": 605, "additions-locked": 166, "old-claims": 78,
 	"group-not-split": 428, "own-blind-trusted": 366, "earlier-life-counts": 1066, "expire-unchecked": 223,
 	"eviction-is-agreement": 122, "old-plan-used": 113, "lease-expires-early": 201, "deferred-outlives-rollback": 67,

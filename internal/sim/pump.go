@@ -7,9 +7,10 @@ import (
 
 // pumping is what a life has on the agenda.
 type pumping struct {
-	awake     bool // a pump
-	gathering bool // a release of held proposals
-	busy      bool // it is carrying out a Ready
+	awake     bool  // a pump
+	gathering bool  // a release of held proposals
+	busy      bool  // it is carrying out a Ready
+	last      int64 // when it last began to
 }
 
 // wake puts a pump on the agenda.
@@ -36,7 +37,8 @@ func (m *member) pump() {
 	}
 	m.pumping.busy = true
 	rd := m.engine.Ready()
-	m.w.truth.voting.proposes(m.w.now, rd.Entries)
+	m.w.truth.voting.proposes(m.pumping.last, rd.Entries)
+	m.pumping.last = m.w.now
 	m.w.truth.voting.configured(m, rd.Configured)
 	if m.frames(rd.Early); m.dies() {
 		return

@@ -189,8 +189,10 @@ func (b *backend) data(x execution) (a answer, waits bool) {
 	case form == ownProbe:
 		return b.probe(st, x.values), false
 	case st.verb == dataScan:
+		b.s.a.told.looked++
 		return b.scan(st), false
 	case st.verb == dataRead:
+		b.s.a.told.looked++
 		return b.read(st, x.values, form == ownReadThrough), false
 	case st.verb == dataInsert:
 		return b.insert(st, x.values, form == ownDirect)

@@ -28,7 +28,7 @@ type voting struct {
 	rnd       *random
 	decided   []ordering.Configured // changes, in their order
 	newest    struct{ term, index uint64 }
-	begun     int64 // when that change was proposed
+	begun     int64 // since when that change may have been proposed
 	healed    int64 // when a majority was
 	removal   removal
 }
@@ -62,13 +62,14 @@ func (v *voting) begin(w *world) {
 	})
 }
 
-// proposes notes when changes are proposed.
-func (v *voting) proposes(now int64, entries []*ordering.Entry) {
+// proposes notes since when changes may have been proposed that a member hands out to be written: since it last did so.
+// A leader whose disk is slow has what it proposes meanwhile in memory only, and decides it if it leads again.
+func (v *voting) proposes(last int64, entries []*ordering.Entry) {
 	for _, e := range entries {
 		n := &v.newest
 		begins := e.GetType() != pb.EntryNormal && len(e.GetData()) > 0
 		if begins && (e.GetTerm() > n.term || e.GetTerm() == n.term && e.GetIndex() > n.index) {
-			n.term, n.index, v.begun = e.GetTerm(), e.GetIndex(), now
+			n.term, n.index, v.begun = e.GetTerm(), e.GetIndex(), last
 		}
 	}
 }

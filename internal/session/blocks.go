@@ -316,9 +316,7 @@ func (w *blocks) caughtUp() error {
 // outruns comes before a transaction that has lost is done again because of what must find it carried out: nothing of
 // it is put off again.
 func (w *blocks) outruns() {
-	if planted != "put-off-again" {
-		w.later.off = w.later.off || w.txn.Gone()
-	}
+	w.later.off = w.later.off || w.txn.Gone()
 }
 
 // foresees reports whether the collect step shall be sent with a request: the client waits for

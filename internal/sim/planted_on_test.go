@@ -38,7 +38,7 @@ var bugs = []string{
 	// in the session
 	"relied-run-later", "read-past-deferred", "deferred-outlives-rollback", "committed-whatever", "direct-unmarked",
 	"redone-otherwise", "redone-twice", "old-plan-used", "lost-attempt-told", "held-unkeyed",
-	"local-commit-cancelled", "put-off-again",
+	"local-commit-cancelled",
 	// in what a member decides about the others
 	"restart-keeps-acks", "earlier-life-counts", "silent-is-alive", "silent-not-awaited",
 	"patience-at-once", "patience-for-ever",
@@ -61,8 +61,8 @@ const seedsMax = 10_000
 // nothing, all are.
 var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
-	"claims-beyond-changes": 574, "configured-when-handed-out": 1592, "claims-of-old-configuration": 437,
-	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 3272,
+	"claims-beyond-changes": 20834, "configured-when-handed-out": 1592, "claims-of-old-configuration": 437,
+	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 4343,
 	"own-locks-trusted": 2576, "open-does-not-sync": 1033,
 	"queue-blocked-by-its-own": 437, "lease-too-long": 605, "additions-locked": 166, "old-claims": 78,
 	"group-not-split": 428, "own-blind-trusted": 366, "earlier-life-counts": 1066, "expire-unchecked": 223,
@@ -74,9 +74,10 @@ var rare = map[string]uint64{
 	"lease-ignored":           605,
 	forks:                     294,
 	"removed-unlocks-at-once": 301,
-	"local-commit-cancelled":  113,
+	"local-commit-cancelled":  170,
 	"shared-base-ignored":     571,
 	"debt-kept":               406,
+	"relied-run-later":        205,
 }
 
 // forks stands in rare for what TestBlackBoxAlone looks for.
@@ -95,13 +96,23 @@ func find(t *testing.T, name string, o Options, right func(Result) bool) bool {
 			}
 			r := p.failed[0]
 			t.Logf("%-24s seed %4d: %v: %.120s", name, r.Seed, r.Code, r.Message)
-			if right(r) {
+			if right(r) && passes(t, r.Seed, o) {
 				return true
 			}
 			from = r.Seed + 1
 		}
 	}
 	return false
+}
+
+// passes reports whether a seed passes without the bug: else it says nothing about it.
+func passes(t *testing.T, seed uint64, o Options) bool {
+	o.Planted = ""
+	p, err := runPool(seed, seed, o, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(p.failed) == 0
 }
 
 func TestPlanted(t *testing.T) {

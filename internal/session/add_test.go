@@ -231,6 +231,9 @@ func TestAdditionsRedoBehind(t *testing.T) {
 				"DELETE FROM notes WHERE id = 2; RESET session_replication_role")
 			l.do(fmt.Sprintf("Q BEGIN\n"+addIns+"\n%s\nQ COMMIT", 100+at, fmt.Sprintf(addTo, 0, 1)))
 			if phases < at {
+				if at < 3 {
+					t.Errorf("%s: loses at %d moments only", line, at-1)
+				}
 				break
 			}
 		}

@@ -259,7 +259,7 @@ func (w *blocks) catchUp(r *request, rep *reply) (done bool, err error) {
 			return true, err
 		}
 	}
-	w.outruns()
+	w.putsOffNoMore()
 	if r.prepares {
 		if err := w.retry.revive(); err != nil || !w.txn.Gone() {
 			return err != nil, err
@@ -309,13 +309,13 @@ func (w *blocks) caughtUp() error {
 	if err := w.buffer.flushNow(); err != nil || !w.txn.Gone() {
 		return err
 	}
-	w.outruns()
+	w.putsOffNoMore()
 	return w.retry.revive()
 }
 
-// outruns comes before a transaction that has lost is done again because of what must find it carried out: nothing of
-// it is put off again.
-func (w *blocks) outruns() {
+// putsOffNoMore comes before a transaction that has lost is done again because of what must find it carried out:
+// nothing of it is put off again.
+func (w *blocks) putsOffNoMore() {
 	w.later.off = w.later.off || w.txn.Gone()
 }
 

@@ -57,11 +57,11 @@ const (
 // ordinal that one of them told.
 func gather(
 	clock admission.Clock, answers *answers, round uint64, members []uint32,
-	ask func(member uint32) (told, young bool), deadline time.Duration, stop func() bool,
+	ask func(member uint32) (told, unheard bool), deadline time.Duration, stop func() bool,
 ) (ordinal uint64, end ending) {
 	var asked []uint32
 	for _, m := range members {
-		if told, young := ask(m); told || young {
+		if told, unheard := ask(m); told || unheard {
 			asked = append(asked, m)
 		}
 	}

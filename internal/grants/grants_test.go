@@ -376,7 +376,7 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		reach Reach
 		waits bool
 	}{
-		"alive": {Reach{Alive: true}, true}, "not heard yet": {Reach{Young: true}, true}, "gone": {Reach{}, false},
+		"alive": {Reach{Alive: true}, true}, "not heard yet": {Reach{Unheard: true}, true}, "gone": {Reach{}, false},
 		"halted": {Reach{Alive: true, Halted: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -501,12 +501,12 @@ func TestRenew(t *testing.T) {
 // TestGather (H4): who is not answered is asked again, until it can be heard no longer.
 func TestGather(t *testing.T) {
 	for _, c := range []struct {
-		what        string
-		told, young []bool // by attempts; the last goes on
-		answers     int    // the attempt after which the member answers
-		end         ending
-		ordinal     uint64
-		asked       int
+		what          string
+		told, unheard []bool // by attempts; the last goes on
+		answers       int    // the attempt after which the member answers
+		end           ending
+		ordinal       uint64
+		asked         int
 	}{
 		{"it answers", []bool{true}, []bool{false}, 1, granted, 7, 1},
 		{"a word is lost", []bool{true}, []bool{false}, 2, granted, 7, 2},
@@ -521,12 +521,12 @@ func TestGather(t *testing.T) {
 			answers := newAnswers()
 			at := func(x []bool, n int) bool { return x[min(n, len(x))-1] }
 			n := 0
-			ordinal, end := gather(admission.Time, answers, 4, []uint32{2}, func(member uint32) (told, young bool) {
+			ordinal, end := gather(admission.Time, answers, 4, []uint32{2}, func(member uint32) (told, unheard bool) {
 				if n++; n == c.answers {
 					answers.put(schemalock.Answer{Round: 3, Ordinal: 9, From: member}) // of what was asked before
 					answers.put(schemalock.Answer{Round: 4, Ordinal: 7, From: member})
 				}
-				return at(c.told, n), at(c.young, n)
+				return at(c.told, n), at(c.unheard, n)
 			}, admission.Time.Now()+2*Renewal+Renewal/2, func() bool { return false })
 			if ordinal != c.ordinal || end != c.end || n < c.asked || n > c.asked && c.end != late {
 				t.Errorf("ordinal %d, end %d, asked %d times; want %d, %d, %d", ordinal, end, n, c.ordinal, c.end,

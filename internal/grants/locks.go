@@ -29,8 +29,8 @@ var blockedMax = metrics.Most(flow.WaitHeldBack)
 
 // Reach is what a member knows of another one that it asks for a lock.
 type Reach struct {
-	// Alive: it is heard. Young: this member may not have heard of all others yet.
-	Alive, Young bool
+	// Alive: it is heard. Unheard: it may be alive although nothing was heard of it yet.
+	Alive, Unheard bool
 	// Halted: it serves nobody, so that nothing need be asked of it.
 	Halted bool
 }
@@ -253,13 +253,13 @@ func (x *Locks) heard(number uint64) {
 	delete(x.answers, number)
 }
 
-// ask asks a member. Told: it can be heard, and the word has left. Young: this member may not have heard of all others
-// yet.
-func (x *Locks) ask(member uint32, request schemalock.Request) (told, young bool) {
+// ask asks a member. Told: it can be heard, and the word has left. Unheard: it may be alive although nothing was heard
+// of it yet.
+func (x *Locks) ask(member uint32, request schemalock.Request) (told, unheard bool) {
 	reach := x.o.Reach(member)
 	if reach.Halted {
 		return false, false
 	}
 	sent := x.send(member, request)
-	return sent && (reach.Alive || reach.Young), reach.Young
+	return sent && (reach.Alive || reach.Unheard), reach.Unheard
 }

@@ -220,7 +220,7 @@ func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wi
 	ordinal, end := uint64(0), late
 	if !before.Held || x.comesUp(want, deadline, stop) {
 		ordinal, end = gather(x.o.Clock, answers, request.Round, x.others(),
-			func(m uint32) (told, young bool) { return x.ask(m, request) }, deadline, stop)
+			func(m uint32) (told, unheard bool) { return x.ask(m, request) }, deadline, stop)
 	}
 	if planted == "grant-not-seen" {
 		ordinal = 0

@@ -37,7 +37,8 @@ func grantsOf(l *life) grants.Options {
 // reachOf is what is known of another member that is to be asked for a lock.
 func reachOf(l *life, member uint32) grants.Reach {
 	_, alive := l.others.peers.Get(member)
-	return grants.Reach{Alive: alive, Young: l.others.peers.Young(), Halted: l.others.peers.HaltedAt(member) != nil}
+	return grants.Reach{Alive: alive, Unheard: l.others.peers.Unheard(member),
+		Halted: l.others.peers.HaltedAt(member) != nil}
 }
 
 // Pass waits while another member's definitions want to be alone with tables that a transaction has written to.

@@ -107,8 +107,14 @@ func (p *Peers) All() []uint32 {
 // Now is the table's time.
 func (p *Peers) Now() int64 { return int64(time.Since(p.began)) }
 
-// Young reports whether this member may not have heard of all others yet.
-func (p *Peers) Young() bool { return p.Now() < int64(SilentAfter) }
+// young reports whether others may be alive of whom this member has heard nothing yet.
+func (p *Peers) young() bool { return p.Now() < int64(SilentAfter) }
+
+// Unheard reports whether a member may be alive although this one has heard nothing of it yet.
+func (p *Peers) Unheard(member uint32) (is bool) {
+	p.with(func(t *replica.Table, _ int64) { is = p.young() && t.Unheard(member) })
+	return is
+}
 
 // with calls f with the table and the time.
 func (p *Peers) with(f func(t *replica.Table, now int64)) {
@@ -225,7 +231,7 @@ func (p *Peers) Copies(member uint32) (from uint32) {
 // Lacking names the members that are alive and have not carried out the order up to an ordinal.
 func (p *Peers) Lacking(ordinal uint64) (names []string) {
 	p.with(func(t *replica.Table, now int64) {
-		for _, m := range t.Lacking(now, ordinal, p.Young()) {
+		for _, m := range t.Lacking(now, ordinal, p.young()) {
 			names = append(names, p.o.Config.Name(m))
 		}
 	})
@@ -235,7 +241,7 @@ func (p *Peers) Lacking(ordinal uint64) (names []string) {
 // Lagging reports whether something came lately of each of the members that Lacking names.
 func (p *Peers) Lagging(ordinal uint64) (all bool) {
 	p.with(func(t *replica.Table, now int64) {
-		all = !slices.ContainsFunc(t.Lacking(now, ordinal, p.Young()), func(m uint32) bool {
+		all = !slices.ContainsFunc(t.Lacking(now, ordinal, p.young()), func(m uint32) bool {
 			at, heard := t.LastHeard(m)
 			return !heard || now-at > int64(3*Interval)
 		})

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -167,6 +169,33 @@ func TestJobGoesOnBeside(t *testing.T) {
 	}
 	if ends.Kind = semantics.LongAttached; !ends.Exposed() {
 		t.Error("others would see that a partition is not attached after all")
+	}
+	if ends.again() {
+		t.Error("it is tried again although others go on")
+	}
+}
+
+// TestCurtainOfATry: who is attached goes on beside others only behind a curtain, and each try draws its own; one that
+// has its lock before keeps it from nobody.
+func TestCurtainOfATry(t *testing.T) {
+	g := &Job{Kind: semantics.LongAttached}
+	if !g.again() || g.Leave() {
+		t.Error("others see the table")
+	}
+	c := &Curtain{Conn: &pgconn.PgConn{}, over: make(chan struct{}), gone: make(chan struct{})}
+	g.draw(c)
+	go func() {
+		<-c.over
+		close(c.gone)
+	}()
+	if !g.again() || g.Curtain != nil || g.Leave() {
+		t.Error("the curtain of a try that has failed is that of the next one")
+	}
+	if g.draw(c); g.keeps(c) || g.Curtain != nil {
+		t.Error("a curtain keeps the table from the next try")
+	}
+	if g.draw(c); !g.Leave() || !g.keeps(c) || g.Curtain != c {
+		t.Error("the curtain is down while others go on")
 	}
 }
 

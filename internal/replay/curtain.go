@@ -14,7 +14,10 @@ import (
 // but the definition has a lock on the table any more; then drawn is true.
 func (x *Jobs) drawCurtain(ctx context.Context, g *Job) (drawn bool, err error) {
 	definer := x.o.Applier.Definer.Conn.PID()
-	if g.Curtain == nil {
+	g.mu.Lock()
+	c := g.Curtain
+	g.mu.Unlock()
+	if c == nil {
 		r, err := x.o.Monitor.Exec(ctx, fmt.Sprintf(
 			`
 SELECT l.relation, pg_catalog.format('%%I.%%I', n.nspname, c.relname) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -23,19 +26,19 @@ WHERE l.pid = %d AND c.relkind = 'p' GROUP BY 1, 2 HAVING bool_or(l.mode = 'Shar
 			return false, err
 		}
 		if len(r[0].Rows) != 1 { // several partitions are attached to several tables
-			g.Curtain = &Curtain{}
+			g.draw(&Curtain{})
 			return false, nil
 		}
 		x.hang(ctx, g, string(r[0].Rows[0][0]), string(r[0].Rows[0][1]))
 		return false, nil
 	}
-	if g.Curtain.Table == "" {
+	if c.Table == "" {
 		return false, nil
 	}
 	r, err := x.o.Monitor.Exec(ctx, fmt.Sprintf(
 		`
 SELECT count(*) FILTER (WHERE NOT granted AND pid = %d) = 1 AND count(*) FILTER (WHERE granted AND pid <> %d) = 0 FROM pg_catalog.pg_locks
-WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, g.Curtain.Conn.PID(), definer, g.Curtain.Table))
+WHERE locktype = 'relation' AND relation = %s AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, c.Conn.PID(), definer, c.Table))
 	return err == nil && string(r[0].Rows[0][0]) == "t", err
 }
 
@@ -47,15 +50,17 @@ func (x *Jobs) hang(ctx context.Context, g *Job, table, name string) {
 		"idle_in_transaction_session_timeout": "0", "search_path": "pg_catalog"})
 	if err != nil {
 		x.o.Log.Warn("nobody goes on beside a definition", "ordinal", g.Task.Ordinal, "error", err)
-		g.Curtain = &Curtain{}
+		g.draw(&Curtain{})
 		return
 	}
-	c := &Curtain{Conn: conn, Table: table, Lost: make(chan error, 1)}
-	g.Curtain = c
+	c := &Curtain{Conn: conn, Table: table, Lost: make(chan error, 1), over: make(chan struct{}),
+		gone: make(chan struct{})}
 	x.o.Backends.Curtain.Store(conn.PID())
+	g.draw(c)
 	x.o.Background(func() {
+		defer close(c.gone)
 		defer func() {
-			x.o.Backends.Curtain.Store(0)
+			x.o.Backends.Curtain.CompareAndSwap(conn.PID(), 0)
 			_ = conn.Close(context.WithoutCancel(ctx)) // the server notices either way
 		}()
 		asked := make(chan error, 1)
@@ -71,17 +76,19 @@ func (x *Jobs) hang(ctx context.Context, g *Job, table, name string) {
 				c.Lost <- fmt.Errorf("replay: table %s cannot be hidden any more while a partition is attached to it: "+
 					"%w", name, err)
 			}
-			if !g.Exposed() {
-				return // it is over, or it has failed and needs the table for another try
+			if !g.keeps(c) {
+				return
 			}
+		case <-c.over:
 		case <-g.Done:
 		case <-ctx.Done():
 		}
-		select {
+		select { // it stays for as long as the definition goes on
 		case <-g.Done:
 			if g.Exposed() && g.Err != nil { // the next life begins with it anew
 				<-ctx.Done()
 			}
+		case <-c.over:
 		case <-ctx.Done():
 		}
 		takeBack(conn)

@@ -30,15 +30,14 @@ func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d sess
 	error) {
 	d.Extent = t.Writeset
 	defer func() { a.yields = false }()
-	for {
+	var err error
+	for a.Job.again() {
+		var unmarked bool
+		var tag string
 		a.Notices = nil
-		a.Job.again()
-		unmarked, tag, err := a.defineOnce(ctx, last, t.Item.ID.Member, d)
+		unmarked, tag, err = a.defineOnce(ctx, last, t.Item.ID.Member, d)
 		if err == nil {
 			return session.Result{Tag: tag, Notices: a.noticeFrames()}, a.Forget(ctx)
-		}
-		if a.Job.Exposed() && (failure.Transient(err) || a.clears(err)) {
-			return session.Result{}, err
 		}
 		if failure.Transient(err) {
 			if !process.Sleep(ctx, 5*time.Millisecond) {
@@ -62,6 +61,7 @@ func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d sess
 		}
 		return session.Result{Notices: a.noticeFrames(), Err: &wire.SQLError{ErrorFields: ErrorFields(pg)}}, nil
 	}
+	return session.Result{}, err
 }
 
 // clears reports whether a definition is to be tried once more, with temporary objects of sessions out of its way:

@@ -36,15 +36,14 @@ type Job struct {
 
 	Unwanted atomic.Bool // its client has cancelled it
 
-	Curtain *Curtain // if one is drawn; the executor's
-
-	mu     sync.Mutex
-	ending bool          // it is about to commit with the progress
-	Beside bool          // it goes on beside what follows
-	Kept   chan struct{} // closed when it is in tutti.pending
-	Done   chan struct{} // closed at its end; then there are
-	Result session.Result
-	Err    error
+	mu      sync.Mutex
+	ending  bool          // it is about to commit with the progress
+	Curtain *Curtain      // if one is drawn: the executor draws it, what lowers it takes it away
+	Beside  bool          // it goes on beside what follows
+	Kept    chan struct{} // closed when it is in tutti.pending
+	Done    chan struct{} // closed at its end; then there are
+	Result  session.Result
+	Err     error
 }
 
 // settle is called before it commits: it returns whether the progress is somebody else's, and waits until that is so.
@@ -62,19 +61,39 @@ func (g *Job) settle(ctx context.Context) (beside bool, err error) {
 	return beside, err
 }
 
-// again takes settle back, for another try.
-func (g *Job) again() {
+// again is called before each try. It takes settle back, and lowers the curtain: another try needs the table. False if
+// there must not be another one.
+func (g *Job) again() bool {
 	g.mu.Lock()
+	if g.exposed() {
+		g.mu.Unlock()
+		return false
+	}
 	g.ending = false
+	c := g.Curtain
+	g.Curtain = nil
 	g.mu.Unlock()
+	c.lower()
+	return true
 }
 
-// Leave has it go on beside what follows, unless it is about to end.
+// Leave has it go on beside what follows, unless it is about to end, or needs a curtain and has none.
 func (g *Job) Leave() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.Beside = !g.ending
+	g.Beside = !g.ending && (g.Kind != semantics.LongAttached || g.Curtain != nil)
 	return g.Beside
+}
+
+// keeps reports whether a curtain that has its lock keeps it. Otherwise the job has none any more: it has failed, and
+// needs the table for another try.
+func (g *Job) keeps(c *Curtain) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.exposed() && g.Curtain == c {
+		g.Curtain = nil
+	}
+	return g.exposed()
 }
 
 // Concurrent reports whether it is built CONCURRENTLY, see Jobs.BuildConcurrently.
@@ -112,8 +131,11 @@ func (g *Job) holds(ws *writeset.Writeset) bool {
 func (g *Job) Exposed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.Beside && g.Kind == semantics.LongAttached
+	return g.exposed()
 }
+
+// exposed is Exposed. g is locked.
+func (g *Job) exposed() bool { return g.Beside && g.Kind == semantics.LongAttached }
 
 // JobKind says whether a task may become long.
 func JobKind(t *engine.Task, d *session.Definition) semantics.Long {
@@ -366,6 +388,23 @@ type Curtain struct {
 	Conn  *pgconn.PgConn // its own
 	Table string         // the table's OID; empty if there is no curtain, and never will be
 	Lost  chan error     // why it is down too early
+	over  chan struct{}  // closed to have it be lowered
+	gone  chan struct{}  // closed when nobody stands behind it any more
+}
+
+// lower takes it down, if there is one, and returns when that is done.
+func (c *Curtain) lower() {
+	if c != nil && c.Conn != nil {
+		close(c.over)
+		<-c.gone
+	}
+}
+
+// draw gives it a curtain.
+func (g *Job) draw(c *Curtain) {
+	g.mu.Lock()
+	g.Curtain = c
+	g.mu.Unlock()
 }
 
 // Down is ready when the curtain is down too early.

@@ -22,16 +22,12 @@ import (
 
 // ApplySteps executes a transaction that changed the schema: its definitions, with the origin's role
 // and settings, and the rows between them, in one transaction with the progress.
-func (a *Applier) ApplySteps(ctx context.Context, last uint64, t engine.Task) error {
+func (a *Applier) ApplySteps(ctx context.Context, last uint64, t engine.Task) (err error) {
 	defer func() { a.yields = false }()
-	for {
-		a.Job.again()
-		err := a.AttemptSteps(ctx, last, t)
+	for a.Job.again() {
+		err = a.AttemptSteps(ctx, last, t)
 		if err == nil {
 			return a.Forget(ctx)
-		}
-		if a.Job.Exposed() && (failure.Transient(err) || a.clears(err)) {
-			return err
 		}
 		if a.clears(err) {
 			continue
@@ -43,6 +39,7 @@ func (a *Applier) ApplySteps(ctx context.Context, last uint64, t engine.Task) er
 			return ctx.Err()
 		}
 	}
+	return err
 }
 
 // refusedStep words what PostgreSQL refuses here and has carried out at the origin.

@@ -31,8 +31,9 @@ type Table struct {
 type row struct {
 	member uint32
 	status Status
+	heard  bool  // it was, since it is in the table
 	up     bool  // it has not ended since it was heard last
-	at     int64 // when it was heard last, if it ever was
+	at     int64 // when it was heard last
 }
 
 // NewTable makes a table of members of which nothing was heard yet.
@@ -85,7 +86,7 @@ func (t *Table) Hear(now int64, member uint32, s Status, ordinal, volume uint64)
 	if planted == "restart-keeps-acks" {
 		s.Applied = max(s.Applied, r.status.Applied)
 	}
-	r.status, r.at, r.up = s, now, true
+	r.status, r.at, r.heard, r.up = s, now, true, true
 	t.end.Ordinal, t.end.Volume = max(t.end.Ordinal, s.Ordinal), max(t.end.Volume, s.Volume)
 	return true
 }
@@ -173,12 +174,19 @@ func (t *Table) Clients(now int64, own int) int {
 	return own
 }
 
+// Unheard reports whether nothing was ever heard of a member.
+func (t *Table) Unheard(member uint32) bool {
+	r := t.row(member)
+	return r != nil && !r.heard
+}
+
 // Lacking lists the other members that are alive and have not applied the order up to an ordinal. While the table is
-// young, nobody is taken for dead. A member that is halted serves nobody, and is not waited for.
+// young, nobody is taken for dead of whom nothing was ever heard. A member that is halted serves nobody, and is not
+// waited for.
 func (t *Table) Lacking(now int64, ordinal uint64, young bool) (members []uint32) {
 	for i := range t.rows {
 		r := &t.rows[i]
-		alive := young || r.within(now, t.o.Silent)
+		alive := young && !r.heard || r.within(now, t.o.Silent)
 		if alive && r.status.Applied < ordinal && r.status.State != Halted {
 			members = append(members, r.member)
 		}

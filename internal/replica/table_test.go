@@ -175,11 +175,17 @@ func TestWaitsForWhom(t *testing.T) {
 		{"one lacks it", 101, 5, false, []uint32{3}},
 		{"both lack it", 101, 10, false, []uint32{2, 3}},
 		{"the others are silent", 130, 10, false, nil},
-		{"they may yet be heard", 130, 10, true, []uint32{2, 3}},
+		{"who has ended is not waited for by who has begun", 130, 10, true, nil},
 	} {
 		if got := x.Lacking(c.now, c.ordinal, c.young); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, not %v", c.name, got, c.want)
 		}
+	}
+	if got := table3().Lacking(1, 10, true); !slices.Equal(got, []uint32{2, 3}) {
+		t.Errorf("who has just begun waits for %v", got)
+	}
+	if x.Unheard(2) || !table3().Unheard(2) || x.Unheard(1) {
+		t.Error("it is not known of whom nothing was heard")
 	}
 	if got := x.AllApplied(7); got != 4 {
 		t.Errorf("all have applied %d", got)

@@ -87,7 +87,7 @@ func (x *schemas) noteSent(to uint32, answer bool, word []byte) {
 			l.rounds[r.Round] = r.Tables
 			of, is := lockAnswer{r.Round, to}, x.reach(to)
 			was, asked := l.awaits[of]
-			l.awaits[of] = (is.Alive || is.Young) && (was || !asked)
+			l.awaits[of] = (is.Alive || is.Unheard) && (was || !asked)
 			x.expects.asked[x.m.w.definers.runs] = r.Number
 		}
 		return

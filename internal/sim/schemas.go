@@ -103,7 +103,7 @@ func (d *definers) moved(m *member) {
 // reach is what is known of a member that is to be asked.
 func (x *schemas) reach(member uint32) grants.Reach {
 	s, alive := x.m.peers.table.Of(x.m.w.now, member)
-	return grants.Reach{Alive: alive, Young: x.m.w.now-x.began < silentMicros,
+	return grants.Reach{Alive: alive, Unheard: x.m.w.now-x.began < silentMicros && x.m.peers.table.Unheard(member),
 		Halted: alive && s.State == replica.Halted}
 }
 

@@ -89,7 +89,6 @@ func TestRollingRestart(t *testing.T) {
 	s.Do("CREATE TABLE rolls(id int PRIMARY KEY, n int NOT NULL)",
 		fmt.Sprintf("INSERT INTO rolls SELECT g, 0 FROM generate_series(1, %d) g", clients))
 	c.Everywhere("SELECT count(*) FROM rolls", fmt.Sprint(clients))
-	time.Sleep(3 * time.Second) // so soon after its start a member takes no other for dead
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	rollers := make([]*roller, clients)

@@ -28,6 +28,7 @@ func (s *submissions) makeBatch() {
 		return s.draw(&d, w, rest, large)
 	})
 	s.pending = slices.DeleteFunc(s.pending, func(w *own) bool { return w.gone })
+	s.company = 0
 	if len(d.Items) > 0 {
 		s.window.push(&d.batch, d.part)
 	}

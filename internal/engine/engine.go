@@ -168,6 +168,7 @@ func (e *Engine) deliver(index uint64, data []byte) {
 	if !ok {
 		return
 	}
+	e.groupCommit.begins = true
 	for i := range b.Items {
 		it := &b.Items[i]
 		switch w := e.own.of(it); {

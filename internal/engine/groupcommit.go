@@ -9,6 +9,9 @@ import "github.com/tuttidb/tutti/internal/writeset"
 type groupCommit struct {
 	recent [regularItems]author // the last ones, a ring
 	lost   [regularItems]bool   // which of them lost
+	heads  [regularItems]bool   // which of them began a batch
+	begins bool                 // the next one does
+	shares map[uint32]share     // of the members in it
 	next   int
 	count  map[author]int // how often each is in it
 	losses int            // how many of them lost
@@ -24,6 +27,11 @@ type author struct {
 	member, slot uint32
 }
 
+// share is what of the last ones is of a member.
+type share struct {
+	items, batches int
+}
+
 const (
 	regularItems = 128
 	regularSlow  = 4
@@ -37,7 +45,9 @@ const (
 	stuckTicks = 16
 )
 
-func newGroupCommit() groupCommit { return groupCommit{count: map[author]int{}} }
+func newGroupCommit() groupCommit {
+	return groupCommit{count: map[author]int{}, shares: map[uint32]share{}}
+}
 
 // add notes an item of a session, and whether it lost.
 func (c *groupCommit) add(it *Item, lost bool) {
@@ -45,6 +55,7 @@ func (c *groupCommit) add(it *Item, lost bool) {
 	if c.count[old]--; c.count[old] <= 0 {
 		delete(c.count, old)
 	}
+	c.share(old.member, -1, c.heads[c.next])
 	if c.lost[c.next] {
 		c.lost[c.next] = false
 		c.losses--
@@ -54,9 +65,33 @@ func (c *groupCommit) add(it *Item, lost bool) {
 		c.losses++
 	}
 	a := author{it.ID.Member, it.Slot}
-	c.recent[c.next], c.next = a, (c.next+1)%regularItems
+	c.share(a.member, 1, c.begins)
+	c.recent[c.next], c.heads[c.next], c.begins = a, c.begins, false
+	c.next = (c.next + 1) % regularItems
 	c.count[a]++
 	c.items++
+}
+
+// share adds an item to a member's share, or takes one off; head: it began a batch.
+func (c *groupCommit) share(member uint32, n int, head bool) {
+	s := c.shares[member]
+	if s.items += n; head {
+		s.batches += n
+	}
+	if c.shares[member] = s; s.items <= 0 {
+		delete(c.shares, member)
+	}
+}
+
+// together is how many come together at a leader if each member waits for its own that are under way: one, and what
+// the members' batches have beside their first. Where all write now and then that is one.
+func (c *groupCommit) together() int {
+	const one = 1 << 10
+	n := one
+	for _, s := range c.shares { // order-free: a sum
+		n += one * (s.items - s.batches) / max(1, s.batches)
+	}
+	return n / one
 }
 
 // tick ends a unit of time.
@@ -131,6 +166,7 @@ func (e *Engine) gather() {
 	all, own := 0, 0
 	if e.groupCommit.scarce {
 		all, own = e.groupCommit.enough(e.o.Member, e.o.GatherShare, e.o.GatherPart)
+		all = min(all, e.groupCommit.together())
 	}
 	e.own.enough = own
 	e.order.Gather(all)

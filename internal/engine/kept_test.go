@@ -245,17 +245,20 @@ func TestOwnGather(t *testing.T) {
 		what        string
 		scarce      bool
 		own, others int
+		coming      int   // own sessions, with each submission
 		batches     []int // how many there are after each submission
 		behind      bool  // another batch is under way
 	}{
-		{"enough processors", false, 4, 8, []int{1, 1, 1, 1, 1}, false},
-		{"one session", true, 1, 20, []int{1, 1}, false},
-		{"two alone", true, 2, 0, []int{0, 1, 1, 2}, false},
-		{"all own", true, 4, 8, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
-		{"a share of all", true, 8, 0, []int{0, 1, 1, 2}, false},
-		{"its part of what comes in a part of a tick", true, 8, 8, []int{0, 1, 1, 2, 2}, false},
-		{"all own, behind others", true, 4, 8, []int{0, 0, 0, 1}, true},
-		{"enough processors, behind others", false, 4, 8, []int{0, 0, 0, 0}, true},
+		{"enough processors", false, 4, 8, 3, []int{1, 1, 1, 1, 1}, false},
+		{"one session", true, 1, 20, 3, []int{1, 1}, false},
+		{"two alone", true, 2, 0, 3, []int{0, 1, 1, 2}, false},
+		{"all own", true, 4, 8, 9, []int{0, 0, 0, 1, 1, 1, 1, 2}, false},
+		{"all that are on their way", true, 4, 8, 1, []int{0, 1, 1, 2, 2, 3}, false},
+		{"nobody is on his way", true, 4, 8, 0, []int{1, 2, 3}, false},
+		{"a share of all", true, 8, 0, 9, []int{0, 1, 1, 2}, false},
+		{"its part of what comes in a part of a tick", true, 8, 8, 9, []int{0, 1, 1, 2, 2}, false},
+		{"all own, behind others", true, 4, 8, 9, []int{0, 0, 0, 1}, true},
+		{"enough processors, behind others", false, 4, 8, 9, []int{0, 0, 0, 0}, true},
 	} {
 		o := Options{}
 		switch c.what {
@@ -270,14 +273,15 @@ func TestOwnGather(t *testing.T) {
 			e.Submit(Submission{Kind: KindFence, Seq: 1000})
 		}
 		for i, want := range c.batches {
-			e.Submit(Submission{Kind: KindCertified, Seq: uint64(i + 1), Writeset: &writeset.Writeset{}})
+			e.Submit(Submission{Kind: KindCertified, Seq: uint64(i + 1), Others: c.coming,
+				Writeset: &writeset.Writeset{}})
 			if got := int(e.Figures().Batches) - first; got != want {
 				t.Errorf("%s: %d batches after %d submissions, want %d", c.what, got, i+1, want)
 			}
 		}
 	}
 	e := leading(t, Options{}, true, 4, 8)
-	e.Submit(Submission{Kind: KindCertified, Seq: 1, Writeset: &writeset.Writeset{}})
+	e.Submit(Submission{Kind: KindCertified, Seq: 1, Others: 1, Writeset: &writeset.Writeset{}})
 	if !e.Held() {
 		t.Error("nobody is told that a batch waits")
 	}
@@ -285,9 +289,29 @@ func TestOwnGather(t *testing.T) {
 	if e.Figures().Batches != 1 {
 		t.Error("a definition waits for other transactions")
 	}
-	e.Submit(Submission{Kind: KindCertified, Seq: 3, Writeset: &writeset.Writeset{}})
+	e.Submit(Submission{Kind: KindCertified, Seq: 3, Others: 1, Writeset: &writeset.Writeset{}})
 	if e.Release(); e.Figures().Batches != 2 {
 		t.Error("what has waited long enough does not leave")
+	}
+}
+
+// TestTogether: a leader waits for as many as the members' batches bring beside their first.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		batch  int // items in each
+		common int
+	}{{"one at a time", 1, 1}, {"two at a time", 2, 4}, {"eight at a time", 8, 22}} {
+		g := newGroupCommit()
+		for n := range 50 * c.batch {
+			if n%c.batch == 0 {
+				g.begins = true
+			}
+			g.add(&Item{ID: writeset.TxID{Member: uint32(1 + n/c.batch%3)}}, false)
+		}
+		if got := g.together(); got != c.common {
+			t.Errorf("%s: %d come together, want %d", c.what, got, c.common)
+		}
 	}
 }
 

@@ -12,6 +12,8 @@ type Submission struct {
 	Kind Kind
 	Seq  uint64 // unique within the incarnation; grows per slot
 	Slot uint32
+	// Others are sessions of its member beside its own, whose next transaction may come soon.
+	Others int
 	// Snapshot is true when the transaction reads from one snapshot, taken when Applied was
 	// Base. Otherwise (READ COMMITTED) the engine takes the base itself when it proposes,
 	// which is exact while the transaction holds its row locks (E8); Base then says what was

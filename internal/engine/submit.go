@@ -23,6 +23,7 @@ type submissions struct {
 	window  window
 	view    ordering.View
 	enough  int // for how many own submissions a batch waits
+	company int // how many there are once those have come that were on their way with the first; zero: nobody knows
 	commits commits
 	aborted []Aborted
 }
@@ -49,6 +50,9 @@ func (s *submissions) full() bool { return len(s.waiting)+len(s.pending) >= s.o.
 func (s *submissions) submit(x Submission) {
 	if s.owns[x.Seq] != nil {
 		panic(fmt.Sprintf("engine: sequence %d submitted twice", x.Seq))
+	}
+	if s.company == 0 {
+		s.company = 1 + x.Others
 	}
 	w := &own{Submission: x, blind: x.Kind == KindCertified && x.Writeset.Blind()}
 	s.owns[x.Seq] = w
@@ -255,7 +259,7 @@ func (s *submissions) mayBatch() bool {
 	case items >= s.o.BatchItemsMax || bytes > s.o.BatchBytesMax:
 		return true
 	case gathers:
-		return items >= s.enough
+		return items >= s.enough || s.company > 0 && items >= s.company
 	}
 	return len(s.window.inflight) == 0
 }

@@ -22,6 +22,8 @@ type Options struct {
 	Cancel func()
 	// Wake makes the session look whether its transaction has lost if it waits at the gate.
 	Wake func()
+	// Coming counts sessions of which a transaction may come soon; nil: nobody does. See Serves.
+	Coming *atomic.Int32
 	// Withdraw takes a submission back on the client's wish, if it is not proposed yet.
 	Withdraw func(seq uint64)
 }
@@ -43,6 +45,8 @@ type Guard struct {
 	entered   uint64 // phases
 	idled     uint64 // entered when the session was last nudged
 	hears     bool   // the session hears its backend
+	writes    bool   // its last transaction was submitted
+	comes     bool   // the next one may be soon
 	cancelled wish
 	broken    bool // what the session waits for was broken off, see BreakOff
 	left      chan struct{}
@@ -105,6 +109,8 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	}
 	if p == session.PhaseSubmitted {
 		g.cancelled.late = false
+		g.writes = true
+		g.come(false)
 	}
 	if g.poked {
 		g.poked = false
@@ -122,6 +128,32 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	}
 	g.phase, g.inWay = p, time.Time{}
 	return nil
+}
+
+// Serves is session.Control's Serves. Of a session whose last transaction has changed something another such one may
+// come soon, while it serves a request or is in a block.
+func (g *Guard) Serves(on bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if on {
+		g.come(g.writes)
+	} else if g.comes { // nothing was submitted
+		g.writes = false
+		g.come(false)
+	}
+}
+
+// come counts the session, or does so no longer. g is locked.
+func (g *Guard) come(on bool) {
+	if on == g.comes || g.o.Coming == nil {
+		return
+	}
+	g.comes = on
+	if on {
+		g.o.Coming.Add(1)
+	} else {
+		g.o.Coming.Add(-1)
+	}
 }
 
 // Moves counts the phases; silent reports whether the session waits for its client in this one.

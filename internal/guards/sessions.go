@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/process"
@@ -23,6 +24,9 @@ const (
 
 // Sessions are the running clients of one replica, by backend pid, with their marker slots. Safe for concurrent use.
 type Sessions struct {
+	// Coming are those of which a transaction may come soon.
+	Coming atomic.Int32
+
 	mu    sync.Mutex
 	byPID map[uint32]*Guard
 	conns map[net.Conn]connKind
@@ -116,6 +120,9 @@ func (s *Sessions) Track(conn net.Conn) bool {
 
 // Leave gives a slot back when nothing is left of its session; g is nil if it was not registered.
 func (s *Sessions) Leave(conns []net.Conn, slot uint32, g *Guard) {
+	if g != nil {
+		g.Serves(false)
+	}
 	s.mu.Lock()
 	for _, c := range conns {
 		delete(s.conns, c)

@@ -212,6 +212,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 	tick, news, unpace := h.n.order.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
 	ok := h.n.order.core.Do(func(e *engine.Engine) {
+		s.Others = int(h.n.sessions.Coming.Load())
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
 			w.Shunned = true

@@ -300,9 +300,9 @@ func (l *life) serve(
 	defer l.tenure.origins.Enter(login.BackendPID, who)()
 	g = guards.New(guards.Options{
 		PID: login.BackendPID, Slot: slot, Client: startup.Conn, Backend: backend,
-		Withdraw: l.submitted.patience.Withdraw,
-		Cancel:   func() { l.db.monitor.Cancel(l.log, login.BackendPID) },
-		Wake:     func() { l.flow.gate.Wake(); l.snapshots.Wake() },
+		Withdraw: l.submitted.patience.Withdraw, Coming: &l.sessions.Coming,
+		Cancel: func() { l.db.monitor.Cancel(l.log, login.BackendPID) },
+		Wake:   func() { l.flow.gate.Wake(); l.snapshots.Wake() },
 	})
 	l.sessions.Register(g, conn)
 	secret, release := l.node.cancels.Register(login.BackendPID, startup.Minor, g.CancelClient)

@@ -74,6 +74,7 @@ type fakeHost struct {
 	defines    int            // how often Defines was called
 	watches    int
 
+	serves       []bool // what it was told
 	conversation string // with a procedure's transaction
 	held         uint32 // the backend whose next transaction of a procedure is held up
 }
@@ -83,6 +84,12 @@ func (h *fakeHost) roles() session.Host {
 		Control: h, Order: h, Snapshots: h, Intents: h, Rows: h, Deferred: h, Plans: h, Definitions: h,
 		Status: h, Channels: h, Advisory: h, Procedures: h, Sequences: h,
 	}
+}
+
+func (h *fakeHost) Serves(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serves = append(h.serves, on)
 }
 
 func (h *fakeHost) MayListen(string) *wire.SQLError { return h.noChannel }

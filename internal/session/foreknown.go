@@ -17,6 +17,31 @@ type Foreknown struct {
 	Who   string
 	How   Rewritten
 	Shape string
+	// Answer is what was told of the table that a form is about, if that is what is known; it is not changed.
+	Answer [][]byte
+}
+
+// asks asks what forms need to know of a table, or takes what another session of the node was told as the same role
+// with the same settings. Either is done where the session itself has defined nothing that is not committed. r is the
+// backend's last answer; row is nil if there is none.
+func (fs *forms) asks(sql string) (r reply, row [][]byte, err error) {
+	who, key := fs.sight.who, append([]byte{0}, sql...) // no text of a client's begins so
+	same := func() bool { return who != "" && fs.catalog == fs.catalogs.Catalog() }
+	if same() {
+		for _, k := range fs.plans.CachedPlans(fs.catalog, key) {
+			if k.Who == who {
+				return reply{}, k.Answer, nil
+			}
+		}
+	}
+	r, rows, err := fs.backend.ask(sql)
+	if err != nil || r.failed != nil || len(rows) != 1 {
+		return r, nil, err
+	}
+	if same() {
+		fs.plans.CachePlan(fs.catalog, key, Foreknown{Who: who, Answer: rows[0]})
+	}
+	return r, rows[0], nil
 }
 
 // foreknow looks whether the node knows forms of a request that the session does not. If it does not know who it is, it
@@ -80,7 +105,8 @@ func (f *form) adopt(known []Foreknown, who string) {
 func (fs *forms) tell(f *form) {
 	if f.blind && !f.shared && f.how != nil && fs.catalog == fs.catalogs.Catalog() {
 		f.shared = true
-		fs.plans.CachePlan(fs.catalog, fs.key(f.sql, f.types, f.literals), Foreknown{f.who, f.how, f.blindShape})
+		fs.plans.CachePlan(fs.catalog, fs.key(f.sql, f.types, f.literals),
+			Foreknown{Who: f.who, How: f.how, Shape: f.blindShape})
 	}
 }
 

@@ -3,7 +3,9 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -313,4 +315,35 @@ func TestForeknownEscapes(t *testing.T) {
 	l.want("Q BEGIN\nB |doc|1\nE |0\nS", "UPDATE 1")
 	l.want("Q SELECT length(body) FROM doc", "DataRow 4")
 	l.do("Q ROLLBACK")
+}
+
+// TestAskedOnce: what one session was told of a table, the others of its node do not ask again: by an answer that says
+// that the role may not read it, they do not look at its rows unseen; without it they ask, and do.
+func TestAskedOnce(t *testing.T) {
+	s, first := unseeing(t)
+	const see = "P see|SELECT n FROM counters WHERE id = $1\nS"
+	const block = "Q BEGIN\nB |add|5|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT"
+	first.do(see + "\n" + block)
+	told := 0
+	for key, known := range first.host.forms {
+		if key[0] != 0 {
+			continue
+		}
+		for i := range known {
+			told++
+			known[i].Answer = slices.Clone(known[i].Answer)
+			known[i].Answer[2] = []byte("f")
+		}
+	}
+	if told == 0 {
+		t.Fatal("nobody is told of the table")
+	}
+	for _, unseen := range []int{0, 1} {
+		l, seen := s.knowing(t, first)
+		l.do(see + "\n" + block)
+		if len(*seen) != unseen {
+			t.Errorf("%d blocks are carried out unseen, want %d", len(*seen), unseen)
+		}
+		maps.DeleteFunc(first.host.forms, func(key string, _ []session.Foreknown) bool { return key[0] == 0 })
+	}
 }

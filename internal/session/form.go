@@ -109,11 +109,11 @@ func (fs *forms) prepareOne(f *form) error {
 	}
 	rewritten := f.how
 	if rewritten == nil {
-		r, rows, err := fs.backend.ask(fs.rewriting.AskDirect(&how))
-		if err != nil || r.failed != nil || len(rows) != 1 {
+		_, row, err := fs.asks(fs.rewriting.AskDirect(&how))
+		if row == nil || err != nil {
 			return err
 		}
-		if rewritten, ok = fs.rewriting.Direct(&how, rows[0]); !ok {
+		if rewritten, ok = fs.rewriting.Direct(&how, row); !ok {
 			return nil
 		}
 	}

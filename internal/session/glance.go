@@ -292,11 +292,11 @@ func (b *buffer) prepareGlance(f *glanceForm, p *glancePart, image []byte) (repl
 	if !ok || b.texts.escape {
 		return reply{}, nil
 	}
-	r, rows, err := b.backend.ask(b.rewriting.AskReadThrough(&text))
-	if err != nil || r.failed != nil || len(rows) != 1 {
+	r, row, err := b.forms.asks(b.rewriting.AskReadThrough(&text))
+	if row == nil || err != nil {
 		return r, err
 	}
-	how, ok := b.rewriting.ReadThrough(&text, p.types, rows[0], image)
+	how, ok := b.rewriting.ReadThrough(&text, p.types, row, image)
 	if !ok {
 		return reply{}, nil
 	}

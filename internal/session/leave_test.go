@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,5 +41,30 @@ func TestDismissed(t *testing.T) {
 			"id > 100").Scan(&rows); err != nil || rows != c.rows {
 			t.Errorf("behind %s there is %q: %v", c.after, rows, err)
 		}
+	}
+}
+
+// TestServes: the host is told when a request begins, outside of a block, and when it has ended and no block is open.
+func TestServes(t *testing.T) {
+	s := newStage(t, true)
+	for _, c := range []struct {
+		script string
+		told   []bool
+	}{
+		{"Q SELECT 1", []bool{true, false}},
+		{"Q SELECT 1/0", []bool{true, false}},
+		{"Q BEGIN", []bool{true}},
+		{"Q BEGIN\nQ SELECT 1/0", []bool{true}},
+		{"Q BEGIN\nQ SELECT 1\nQ COMMIT\nQ SELECT 1", []bool{true, false, true, false}},
+		{"P |SELECT 1\nB |\nE |0\nS", []bool{true, false}},
+		{"P |SELECT 1\nB |\nE |0\npause 100", []bool{true}},
+	} {
+		l := s.live(t)
+		l.do(c.script)
+		l.host.mu.Lock()
+		if !slices.Equal(l.host.serves, c.told) {
+			t.Errorf("by %q the host is told %v, want %v", c.script, l.host.serves, c.told)
+		}
+		l.host.mu.Unlock()
 	}
 }

@@ -47,6 +47,7 @@ type Session struct {
 	out *wire.Writer // to the client
 
 	results proto.Results // of a statement that may be run again
+	serving bool          // see Control.Serves
 
 	// the rooms that its loop asks, see rooms.go
 	backend   backend
@@ -177,6 +178,9 @@ func (s *Session) step() error {
 	if err != nil {
 		return err
 	}
+	if f.Type != wire.TypeTerminate {
+		s.serves(true)
+	}
 	switch f.Type {
 	case wire.TypeQuery:
 		return s.simple(f)
@@ -222,6 +226,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
+// serves tells the node when it begins or ends to be so, see Control.Serves.
+func (s *Session) serves(on bool) {
+	if on != s.serving {
+		s.serving = on
+		s.o.Host.Serves(on)
+	}
+}
+
 // ready ends the answer to a Query or Sync.
 func (s *Session) ready() error {
 	if s.txn.Idle() && !s.txn.Open() {
@@ -238,6 +250,7 @@ func (s *Session) ready() error {
 	}
 	s.relaying.late.Tell(s.out, s.txn.Idle())
 	s.out.Append(wire.AppendReadyForQuery(s.out.AvailableBuffer(), s.txn.Status()))
+	s.serves(s.txn.Status() != wire.TxIdle)
 	if s.out.Full() {
 		return s.out.Flush()
 	}

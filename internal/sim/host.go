@@ -27,6 +27,9 @@ func (h control) Enter(p session.Phase) *wire.SQLError {
 		s.until(func() bool { return g.cancels == 0 })
 	}
 	g.wished, g.poked = false, false
+	if p == session.PhaseSubmitted {
+		g.writes, g.comes = true, false
+	}
 	if p == session.PhaseIdle {
 		g.abort = g.fate
 		s.m.knows.claims.End(&s.claim)
@@ -42,6 +45,29 @@ func (h control) Enter(p session.Phase) *wire.SQLError {
 	}
 	g.phase = p
 	return nil
+}
+
+func (h control) Serves(on bool) {
+	g := &h.s.guard
+	if !on && g.comes { // nothing was submitted
+		g.writes = false
+	}
+	g.comes = on && g.writes
+}
+
+// coming is how many of a member's sessions may soon submit something (engine.Submission.Others).
+func (cs *callers) coming(m *member) (n int) {
+	for _, s := range cs.of(m) {
+		if s.guard.comes {
+			n++
+		}
+	}
+	for _, s := range m.sessions {
+		if s.state == sessionRunning {
+			n++
+		}
+	}
+	return n
 }
 
 func (h control) Cancelled() bool {
@@ -117,6 +143,7 @@ func (s *served) submit(sub engine.Submission, x *attempt) session.Decision {
 	m := s.m
 	x.id = writeset.TxID{Member: m.id, Incarnation: m.incarnation, Seq: sub.Seq}
 	s.handed = &handed{seq: sub.Seq, try: x}
+	sub.Others = m.w.callers.coming(m)
 	if !m.engine.Submit(sub) {
 		m.w.stats.Refused++
 		s.handed = nil

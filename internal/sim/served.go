@@ -60,6 +60,7 @@ type guarded struct {
 	poked, watch  bool
 	cancels       int  // signals on their way
 	wished        bool // the client has asked to cancel what runs in this phase
+	writes, comes bool // its last transaction was submitted; the next one may be soon
 	resumes, want bool // something is done again; and the client has asked to cancel it
 }
 

@@ -224,8 +224,9 @@ func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payloa
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
+	s.state, s.handedAt = sessionSubmitted, s.m.w.now
 	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(),
-		Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
+		Others: s.m.w.callers.coming(s.m), Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Writeset = false, nil
 	}
@@ -234,7 +235,6 @@ func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payloa
 		s.fail()
 		return
 	}
-	s.state, s.handedAt = sessionSubmitted, s.m.w.now
 	s.a.id = writeset.TxID{Member: s.m.id, Incarnation: s.m.incarnation, Seq: s.seq}
 	s.m.w.truth.attempts[s.a.id] = s.a
 	s.m.submitted[s.seq] = s

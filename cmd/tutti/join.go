@@ -71,16 +71,24 @@ func memberCommand() *cobra.Command {
 			"move_member"},
 	} {
 		var t admin.Target
+		var dry bool
 		sub := &cobra.Command{
 			Use: m.use, Short: m.short,
 			Args: func(c *cobra.Command, args []string) error {
 				return admin.Usage(cobra.RangeArgs(m.least, m.most)(c, args))
 			},
 			RunE: func(c *cobra.Command, args []string) error {
+				if dry {
+					return admin.WithoutMember(c.Context(), t, args[0], os.Stdout)
+				}
 				return admin.Members(c.Context(), t, m.does, args, os.Stdout)
 			},
 		}
 		target(sub, &t)
+		if m.does == "remove_member" {
+			sub.Flags().BoolVar(&dry, "dry-run", false, "only say what would become of the others; exit 1 if they "+
+				"would not go on")
+		}
 		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
 		c.AddCommand(sub)
 	}

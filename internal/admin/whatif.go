@@ -37,6 +37,27 @@ func WhatIf(ctx context.Context, t Target, lost []string, w io.Writer) error {
 		return exit(exitUnknown, fmt.Errorf("UNKNOWN: no node tells who votes:\n%w", err))
 	}
 	out, err := lose(all, lost)
+	return t.says(out, err, w)
+}
+
+// WithoutMember prints what would become of each database if a member were removed, which nobody does. Its error has
+// the exit code: one does not go on.
+func WithoutMember(ctx context.Context, t Target, name string, w io.Writer) error {
+	if err := t.resolve(); err != nil {
+		return Usage(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	all, err := t.votes(ctx)
+	if err != nil {
+		return exit(exitUnknown, fmt.Errorf("UNKNOWN: no node tells who votes:\n%w", err))
+	}
+	out, err := remove(all, name)
+	return t.says(out, err, w)
+}
+
+// says prints what would be. Without rows the error is of how it was asked.
+func (t *Target) says(out table, err error, w io.Writer) error {
 	if out.rows == nil {
 		return Usage(err)
 	}
@@ -44,6 +65,28 @@ func WhatIf(ctx context.Context, t Target, lost []string, w io.Writer) error {
 		return exit(exitUnknown, err)
 	}
 	return exit(exitStops, err)
+}
+
+// remove says what becomes of databases if a member is removed. Its error names those that do not go on; without rows,
+// a member that there is not.
+func remove(all []votes, name string) (table, error) {
+	out := table{columns: []string{"database", "removed", "goes_on", "voters", "copies", "another"}}
+	var stops []string
+	for _, v := range all {
+		who, err := v.numbers([]string{name})
+		if err != nil {
+			return table{}, err
+		}
+		l := v.view.Removed(who[0])
+		if out.rows = append(out.rows, v.row(name, l)); !l.GoesOn {
+			stops = append(stops, v.database+" does not go on, or cannot remove "+name+
+				": more of the others that vote must be there")
+		}
+	}
+	if len(stops) > 0 {
+		return out, errors.New(strings.Join(stops, "; "))
+	}
+	return out, nil
 }
 
 // lose says what becomes of databases if members are lost. Its error names those that do not go on if they are lost at

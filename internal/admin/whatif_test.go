@@ -63,6 +63,33 @@ func TestLose(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.err)
 		}
 	}
+	for _, c := range []struct {
+		name    string
+		view    table
+		removed string
+		rows    string // all but the database's name
+		err     string
+	}{
+		{"one of five", votesOf("10s", "VVVVV"), "node5", "node5 yes node1, node2, node3 2 yes", ""},
+		{"one of three", votesOf("10s", "VVV"), "node1", "node1 yes node2, node3 2 no", ""},
+		{"one of three that is gone", votesOf("10s", "VVv"), "node3", "node3 yes node1, node2 2 no", ""},
+		{"one of three beside one that is gone", votesOf("10s", "VVv"), "node1", "node1 no node1, node2, node3 0 no",
+			"db1 does not go on, or cannot remove node1"},
+		{"a stranger", votesOf("10s", "VVV"), "node4", "", "node4 is no member: there are node1, node2, node3"},
+	} {
+		all, err := parseVotes(c.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := remove(all, c.removed)
+		text := ""
+		for _, r := range got.rows {
+			text = strings.Join(r[1:], " ")
+		}
+		if text != c.rows || (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%s is removed: %s, want %s; %v, want %s", c.name, text, c.rows, err, c.err)
+		}
+	}
 	bad := votesOf("10s", "V")
 	bad.rows[0][1] = "one"
 	if _, err := parseVotes(bad); err == nil {

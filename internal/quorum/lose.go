@@ -79,6 +79,44 @@ func inTurn(v View, lost []uint32, known map[string]Loss) Loss {
 	return all
 }
 
+// Removed is what becomes of the rest once the order has removed a member, and who votes has changed. Copies are those
+// of a commit that is acknowledged then. While it does not go on, the member is not removed, or counts still.
+func (v View) Removed(member uint32) Loss {
+	out := func(list []uint32) []uint32 {
+		return slices.DeleteFunc(slices.Clone(list), func(m uint32) bool { return m == member })
+	}
+	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes}
+	var good []Peer
+	for _, m := range rest.There {
+		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
+	}
+	silent := len(out(v.Voters)) - rest.here()
+	gone := len(v.Voters) - len(out(v.Voters))
+	if v.Changes {
+		gone, silent = gone+silent, 0
+	}
+	all := Loss{GoesOn: v.elects(), Copies: len(v.Members), Another: true}
+	for _, p := range good {
+		if !p.Voter {
+			continue
+		}
+		next := rest
+		if to := wanted(p.Member, good, len(rest.Members), len(v.Voters), gone); to != nil && silent == 0 {
+			next.Voters = to
+		}
+		l := next.AtOnce(nil)
+		all.GoesOn, all.Another = all.GoesOn && l.GoesOn, all.Another && l.Another
+		all.Copies = min(all.Copies, l.Copies)
+		if all.Voters == nil || !l.GoesOn {
+			all.Voters = next.Voters
+		}
+	}
+	if all.GoesOn = all.GoesOn && all.Voters != nil; !all.GoesOn {
+		all = Loss{Voters: v.Voters}
+	}
+	return all
+}
+
 // without is v when members are not there any more.
 func (v View) without(members ...uint32) View {
 	v.There = slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return slices.Contains(members, m) })

@@ -224,3 +224,72 @@ func TestLoseShown(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoved: what is said to become of a cluster of which a member is removed is what the rule makes of it, whoever
+// leads.
+func TestRemoved(t *testing.T) {
+	goOn := 0
+	for n := uint32(2); n <= 5; n++ {
+		var all []uint32
+		for m := range n {
+			all = append(all, m+1)
+		}
+		for _, voters := range subsets(all) {
+			if len(voters) == 0 {
+				continue
+			}
+			for _, there := range subsets(all) {
+				for _, changes := range []bool{true, false} {
+					for _, m := range all {
+						v := View{Members: all, Voters: voters, There: there, Changes: changes}
+						said := v.Removed(m)
+						if said.GoesOn {
+							goOn++
+						}
+						removed(t, v, m, said)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d go on", goOn)
+}
+
+// removed plays what was said.
+func removed(t *testing.T, v View, member uint32, said Loss) {
+	t.Helper()
+	const gone = 20
+	rest := slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return m == member })
+	leaders, goes, another, copies := both(rest, v.Voters), most(v.There, v.Voters), true, len(v.Members)
+	for _, leader := range leaders {
+		r, voters := New(0), v.Voters
+		if v.Changes {
+			r = New(gone)
+		}
+		for tick := range 4 * gone {
+			var peers []Peer
+			for _, m := range v.Members {
+				p := Peer{Member: m, Voter: slices.Contains(voters, m), Leaves: m == member}
+				if !slices.Contains(v.There, m) {
+					p.Silent = 1000 + tick
+				}
+				if !p.Leaves || p.Voter {
+					peers = append(peers, p)
+				}
+			}
+			if to := r.Tick(leader, peers); to != nil {
+				voters = to
+			}
+		}
+		goes, copies = goes && most(rest, voters), min(copies, len(voters)/2+1)
+		for _, m := range rest {
+			left := slices.DeleteFunc(slices.Clone(rest), func(x uint32) bool { return x == m })
+			another = another && most(left, voters)
+		}
+	}
+	if goes = goes && len(leaders) > 0; said.GoesOn != goes ||
+		goes && (said.Copies != copies || said.Another && !another) {
+		t.Errorf("%+v without %d goes on %v with %d copies and another lost %v, but said is %+v", v, member, goes,
+			copies, another, said)
+	}
+}

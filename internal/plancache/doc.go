@@ -1,5 +1,6 @@
 // Package plancache is what the sessions of a replica tell each other of statements: forms that one of them has found
-// out about, and how often each plan was carried out, or refused in favour of a lesser one.
+// out about, what it was told of their tables, and how often each plan was carried out, or refused in favour of a
+// lesser one.
 //
 // Neighbours: it is session.Plans of every session of a database at a member, and each of them counts its plans here;
 // package show lists the counts.

@@ -275,8 +275,8 @@ type Deferred interface {
 
 // Plans is what the sessions of a node have found out about forms of statements.
 type Plans interface {
-	// CachedPlans is what other sessions of the node have found out about a form, by a key, as of a catalog, and
-	// CachePlan adds to that.
+	// CachedPlans is what other sessions of the node have found out about a form or a table, by a key, as of a catalog,
+	// and CachePlan adds to that.
 	CachedPlans(catalog any, key []byte) []Foreknown
 	CachePlan(catalog any, key []byte, k Foreknown)
 }

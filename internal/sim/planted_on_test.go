@@ -61,7 +61,7 @@ const seedsMax = 10_000
 // nothing, all are.
 var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
-	"claims-beyond-changes": 20834, "configured-when-handed-out": 6, "claims-of-old-configuration": 437,
+	"claims-beyond-changes": 46541, "configured-when-handed-out": 6, "claims-of-old-configuration": 437,
 	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 4343,
 	"own-locks-trusted": 5574, "open-does-not-sync": 1033,
 	"queue-blocked-by-its-own": 437, "lease-too-long": 605, "additions-locked": 166, "old-claims": 78,

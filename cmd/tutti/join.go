@@ -56,7 +56,10 @@ func joinCommand() *cobra.Command {
 }
 
 func memberCommand() *cobra.Command {
-	c := &cobra.Command{Use: "member", Short: "List, add, remove and move the members of the cluster"}
+	c := &cobra.Command{Use: "member", Short: "List, add, remove and move the members of the cluster",
+		Long: "Lists, adds, removes and moves the members of the cluster.\n\nExit codes:\n  0  done\n" +
+			"  1  a node refuses it, or with --dry-run: a database would not go on\n" +
+			"  3  the cluster cannot be asked: a wrong flag, configuration or password"}
 	for _, m := range []struct {
 		use, short string
 		least      int

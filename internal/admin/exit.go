@@ -19,6 +19,9 @@ const (
 // exitStops is that of tutti what-if: the rest would not go on. It ends with exitUnknown, too.
 const exitStops = 1
 
+// exitRefused is that of tutti member: a node answers that it cannot be done. It ends with exitUnknown, too.
+const exitRefused = 1
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

@@ -2,9 +2,12 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Members has a node carry out one of the procedures that change the list of members, if one is named, and prints the
@@ -21,7 +24,7 @@ func Members(ctx context.Context, t Target, procedure string, args []string, w i
 			list = append(list, "'"+strings.ReplaceAll(a, "'", "''")+"'")
 		}
 		if _, err := t.run(ctx, "CALL tutti."+procedure+"("+strings.Join(list, ", ")+")"); err != nil {
-			return exit(exitUnknown, err)
+			return exit(refusal(err), err)
 		}
 	}
 	got, err := t.ask(ctx, "members")
@@ -29,4 +32,13 @@ func Members(ctx context.Context, t Target, procedure string, args []string, w i
 		return exit(exitUnknown, err)
 	}
 	return got.print(w, t.Format)
+}
+
+// refusal is the exit code of a change that has failed: a node has refused it, or none could be asked.
+func refusal(err error) int {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || unavailable(err) || strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" {
+		return exitUnknown // no session, or none in that database
+	}
+	return exitRefused
 }

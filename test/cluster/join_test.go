@@ -14,13 +14,20 @@ import (
 // command runs tutti, which must succeed, and gives what it prints.
 func (c *Cluster) command(args ...string) string {
 	c.tb.Helper()
+	return c.commandExits(0, args...)
+}
+
+// commandExits is command for one that ends with this exit code.
+func (c *Cluster) commandExits(exits int, args ...string) string {
+	c.tb.Helper()
 	exe, err := Binary()
 	if err != nil {
 		c.tb.Fatal(err)
 	}
-	out, err := exec.CommandContext(c.tb.Context(), exe, args...).CombinedOutput()
-	if err != nil {
-		c.tb.Fatalf("tutti %s: %v\n%s", strings.Join(args, " "), err, out)
+	cmd := exec.CommandContext(c.tb.Context(), exe, args...)
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exits {
+		c.tb.Fatalf("tutti %s: %v, want exit code %d\n%s", strings.Join(args, " "), err, exits, out)
 	}
 	return string(out)
 }
@@ -78,7 +85,16 @@ func TestInitAndJoin(t *testing.T) {
 	}
 	c.KillBoth(2) // any of three
 	c.Connect(1).Do("INSERT INTO joined(v) VALUES ('of two')")
-	c.command("member", "remove", "node2", "--address", c.Node(3).Config.Listen)
+	at := []string{"--address", c.Node(3).Config.Listen}
+	member := func(args ...string) []string { return append(append([]string{"member"}, args...), at...) }
+	if said := c.command(member("remove", "node2", "--dry-run")...); !strings.Contains(said, "node1, node3") {
+		t.Errorf("without the second are said to vote:\n%s", said)
+	}
+	c.commandExits(1, member("remove", "node1", "--dry-run")...)
+	c.members(3, 3, "node1", "node2", "node3")
+	c.commandExits(1, member("remove", "nobody")...)
+	c.commandExits(3, append(member("remove", "node2"), "--username", "nobody")...)
+	c.command(member("remove", "node2")...)
 	c.members(3, 2, "node1", "node3")
 	c.Connect(3).Do("INSERT INTO joined(v) VALUES ('without the second')")
 	c.Eventually(1, "SELECT count(*) FROM joined", "5")

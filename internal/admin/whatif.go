@@ -24,25 +24,20 @@ type votes struct {
 // WhatIf prints whether each database would go on if members were lost, at once or one after the other, without asking
 // more than who votes now. Its error has the exit code: it does not go on if they are lost at once.
 func WhatIf(ctx context.Context, t Target, lost []string, w io.Writer) error {
-	if err := t.resolve(); err != nil {
-		return Usage(err)
-	}
 	if len(lost) == 0 {
 		return Usage(errors.New("nobody is lost: name members with --lose"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
-	all, err := t.votes(ctx)
-	if err != nil {
-		return exit(exitUnknown, fmt.Errorf("UNKNOWN: no node tells who votes:\n%w", err))
-	}
-	out, err := lose(all, lost)
-	return t.says(out, err, w)
+	return t.would(ctx, w, func(all []votes) (table, error) { return lose(all, lost) })
 }
 
-// WithoutMember prints what would become of each database if a member were removed, which nobody does. Its error has
-// the exit code: one does not go on.
+// WithoutMember prints what would become of each database if a member were removed. Its error has the exit code: one
+// would not go on.
 func WithoutMember(ctx context.Context, t Target, name string, w io.Writer) error {
+	return t.would(ctx, w, func(all []votes) (table, error) { return remove(all, name) })
+}
+
+// would asks who votes, and prints what f makes of it. If that has no rows, its error is of how it was asked.
+func (t *Target) would(ctx context.Context, w io.Writer, f func([]votes) (table, error)) error {
 	if err := t.resolve(); err != nil {
 		return Usage(err)
 	}
@@ -52,12 +47,7 @@ func WithoutMember(ctx context.Context, t Target, name string, w io.Writer) erro
 	if err != nil {
 		return exit(exitUnknown, fmt.Errorf("UNKNOWN: no node tells who votes:\n%w", err))
 	}
-	out, err := remove(all, name)
-	return t.says(out, err, w)
-}
-
-// says prints what would be. Without rows the error is of how it was asked.
-func (t *Target) says(out table, err error, w io.Writer) error {
+	out, err := f(all)
 	if out.rows == nil {
 		return Usage(err)
 	}

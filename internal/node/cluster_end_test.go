@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
@@ -130,8 +131,14 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	last.over <- nil
-	if now := rest.main().order.core.Leader(); now == 0 || now == last.config.Member {
-		t.Errorf("member %d leads behind member %d", now, last.config.Member)
+	ended := time.Now()
+	await(t, "another one leads", func() bool {
+		// none does for a moment, between its vote and the first word of whom it has voted for
+		now := rest.main().order.core.Leader()
+		return now != 0 && now != last.config.Member
+	})
+	if without := time.Since(ended); without > core.LeaveMax {
+		t.Errorf("for %v nobody leads behind member %d", without, last.config.Member)
 	}
 	exec(t, x, "INSERT INTO kept VALUES (1)")
 	await(t, "it is known to be gone", func() bool {

@@ -63,6 +63,15 @@ func TestLose(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.err)
 		}
 	}
+	bad := votesOf("10s", "V")
+	bad.rows[0][1] = "one"
+	if _, err := parseVotes(bad); err == nil {
+		t.Error("what is no number is one")
+	}
+}
+
+// TestRemove: what is printed of a member that is to be removed.
+func TestRemove(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		view    table
@@ -89,10 +98,5 @@ func TestLose(t *testing.T) {
 		if text != c.rows || (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
 			t.Errorf("%s is removed: %s, want %s; %v, want %s", c.name, text, c.rows, err, c.err)
 		}
-	}
-	bad := votesOf("10s", "V")
-	bad.rows[0][1] = "one"
-	if _, err := parseVotes(bad); err == nil {
-		t.Error("what is no number is one")
 	}
 }

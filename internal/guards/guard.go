@@ -130,8 +130,8 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	return nil
 }
 
-// Serves is session.Control's Serves. Of a session whose last transaction has changed something another such one may
-// come soon, while it serves a request or is in a block.
+// Serves is session.Control's Serves. While it is so, another transaction may come soon if the session's last one was
+// submitted.
 func (g *Guard) Serves(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -129,7 +129,7 @@ type Control interface {
 	// Enter announces a phase. A non-nil error says the transaction has lost to the applier (40001) and must be rolled
 	// back; PhaseIdle forgets that, PhaseSubmitted cannot be doomed any more.
 	Enter(Phase) *wire.SQLError
-	// Serves says that a request has come where none was served and no block was open, or that this is so again.
+	// Serves says whether the session serves a request or is in a block, when that changes.
 	Serves(on bool)
 	// Cancelled reports whether the client has asked to cancel what runs, since Enter or since Resuming began. While a
 	// request is being done again that counts in any phase.

@@ -35,7 +35,8 @@ func (r *roller) run(stop *atomic.Bool) {
 	var pg *pgconn.PgConn
 	r.last = time.Now()
 	for !stop.Load() {
-		if pg == nil {
+		first := pg == nil
+		if first {
 			var err error
 			if pg, err = pgconn.Connect(ctx, fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable&target_session_attrs=read-write&connect_timeout=5", r.hosts)); err != nil {
 				r.others = append(r.others, "connect: "+Explain(err))
@@ -53,7 +54,9 @@ func (r *roller) run(stop *atomic.Bool) {
 			continue
 		}
 		code := Code(err)
-		if r.codes[code]++; code != "57P01" {
+		// what it reads at one node just after it has written at another may be from before, and it is told so
+		stale := first && r.block && code == "40001"
+		if r.codes[code]++; code != "57P01" && !stale {
 			r.others = append(r.others, Explain(err))
 		}
 		_ = pg.Close(ctx) // the node has
@@ -80,8 +83,8 @@ func (r *roller) transaction(ctx context.Context, pg *pgconn.PgConn) error {
 }
 
 // TestRollingRestart restarts all nodes, one after the other, under clients that know all of them. Nobody sees
-// anything else than 57P01, nothing that was told is lost, nothing is done twice, and nobody waits for longer than
-// half a second.
+// anything else than 57P01, or 40001 for the first block at another node, nothing that was told is lost, nothing is
+// done twice, and nobody waits for longer than half a second.
 func TestRollingRestart(t *testing.T) {
 	c := Start(t, 3) // not beside other clusters: it is about time
 	const clients = 6

@@ -83,7 +83,7 @@ func (l *load) end() error {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(recoverTimeout):
+	case <-time.After(recovers):
 		return errors.New("clients still wait for an answer, although nothing is broken any more")
 	}
 }

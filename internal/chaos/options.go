@@ -42,19 +42,21 @@ type Options struct {
 	// GapLeader is how long clients of survivors may see no commit when a fault takes the
 	// leader away, GapOther otherwise. Zero means 2 s and 0.5 s.
 	GapLeader, GapOther time.Duration
+	// Recover is how long after a fault's end every node must have committed again. Zero means a minute.
+	Recover time.Duration
 	// RSSMax bounds the resident memory of an idle node at the end, in bytes. Zero means 512 MiB.
 	RSSMax int64
 }
 
 const (
-	clientsMin     = 11
-	gapLeader      = 2 * time.Second
-	gapOther       = 500 * time.Millisecond
-	rssMax         = 512 << 20
-	recoverTimeout = 60 * time.Second // from a fault's end until every node commits again
-	stopTimeout    = 40 * time.Second
-	readyTimeout   = 2 * time.Minute
-	pollInterval   = 10 * time.Millisecond
+	clientsMin   = 11
+	gapLeader    = 2 * time.Second
+	gapOther     = 500 * time.Millisecond
+	rssMax       = 512 << 20
+	recovers     = time.Minute
+	stopTimeout  = 40 * time.Second
+	readyTimeout = 2 * time.Minute
+	pollInterval = 10 * time.Millisecond
 )
 
 func (o *Options) validate() error {
@@ -73,7 +75,7 @@ func (o *Options) validate() error {
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
-	}{{&o.GapLeader, gapLeader}, {&o.GapOther, gapOther}} {
+	}{{&o.GapLeader, gapLeader}, {&o.GapOther, gapOther}, {&o.Recover, recovers}} {
 		if *d.v == 0 {
 			*d.v = d.d
 		}

@@ -180,7 +180,7 @@ func (r *run) faults(ctx, life context.Context) {
 
 // recovered waits until every node has committed a transaction begun after a moment.
 func (r *run) recovered(ctx context.Context, since time.Time) bool {
-	for range recoverTimeout / pollInterval { // counted, so that a machine that sleeps loses no time
+	for range r.o.Recover / pollInterval { // counted, so that a machine that sleeps loses no time
 		sleep(ctx, pollInterval)
 		missing := 0
 		for _, n := range r.nodes {
@@ -194,7 +194,7 @@ func (r *run) recovered(ctx context.Context, since time.Time) bool {
 	}
 	for _, n := range r.nodes {
 		if !r.rec.committedSince(n.k, since) {
-			r.problem("%s has not committed for %s after the fault was healed", n.name(), recoverTimeout)
+			r.problem("%s has not committed for %s after the fault was healed", n.name(), r.o.Recover)
 		}
 	}
 	r.diagnose(ctx)

@@ -38,8 +38,11 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	f = probe.Facts{Starting: true, Draining: n.stops.Refuses(),
 		Reach: replica.Reach{Members: len(n.config.All()), Heard: 1}}
 	t := n.current()
-	if w := n.waits.Load(); w != nil {
+	switch w := n.waits.Load(); {
+	case w != nil:
 		f.Waits = *w
+	case t != nil && t.standing != nil:
+		f.Waits = t.standing.Why()
 	}
 	if t == nil {
 		return f, true
@@ -57,6 +60,9 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	f.Lag, f.Age = s.Lag.Items, l.others.age.Is(time.Since(l.course.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.Text()
+	}
+	if f.Starting && f.Waits == "" {
+		f.Waits = f.Recovers()
 	}
 	return f, true
 }

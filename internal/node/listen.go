@@ -120,7 +120,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	t := n.current()
 	if t == nil {
-		return nil, n.notReady(nil)
+		return nil, n.notReady(name)
 	}
 	l := t.named(name)
 	known := true // whether there is such a database
@@ -129,7 +129,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 	}
 	switch {
 	case l == nil && !(known && t.ready()):
-		return nil, n.notReady(t)
+		return nil, n.notReady(name)
 	case l == nil:
 		return nil, wire.Fatalf(wire.CodeInvalidCatalogName, "database %q does not exist", name).
 			WithDetail("No database of this name is replicated by this cluster.").
@@ -141,7 +141,7 @@ func (n *Node) database(ctx context.Context, s *wire.Startup) (*life, *wire.SQLE
 		return nil, halt.Refused(l.id.database, h).AsFatal()
 	}
 	if !l.course.ready.Load() {
-		return nil, n.notReady(t)
+		return nil, n.notReady(name)
 	}
 	return l, nil
 }
@@ -194,18 +194,14 @@ func (l *loneliness) lasts(leaderless bool) bool {
 	return leaderless && time.Since(l.since) > leaderlessMax
 }
 
-// notReady is errNotReady with what the node knows of the reason. t is nil if there is no tenure.
-func (n *Node) notReady(t *tenure) *wire.SQLError {
-	e, why := errNotReady(), ""
-	if w := n.waits.Load(); w != nil {
-		why = *w
-	} else if t != nil && t.standing != nil {
-		why = t.standing.Why()
+// notReady is errNotReady with what the node knows of the reason.
+func (n *Node) notReady(database string) *wire.SQLError {
+	f, _ := facts(n, database)
+	if e := errNotReady(); f.Waits != "" {
+		return e.WithDetail("%s", f.Waits)
+	} else {
+		return e
 	}
-	if why != "" {
-		return e.WithDetail("%s", why)
-	}
-	return e
 }
 
 // majorLong is the first version of PostgreSQL that speaks protocol 3.2.

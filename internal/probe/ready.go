@@ -22,6 +22,14 @@ type Facts struct {
 	Age time.Duration // of what is read here, at most
 }
 
+// Recovers says what a database still waits for that is open and does not serve clients yet.
+func (f *Facts) Recovers() string {
+	if !f.Led {
+		return "nobody leads its order, as far as this member knows"
+	}
+	return fmt.Sprintf("what was committed before it came is being applied: %d of these transactions are left", f.Lag)
+}
+
 // parse reads the parameters of /ready. A parameter that is not known is a mistake that should be found.
 func parse(q url.Values) (w replica.Want, database string, err error) {
 	for name, values := range q { // order-free: each for itself

@@ -59,6 +59,18 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// TestRecovers: what a database waits for before it serves clients.
+func TestRecovers(t *testing.T) {
+	f := Facts{Starting: true, Lag: 7}
+	if said := f.Recovers(); !strings.Contains(said, "nobody leads") {
+		t.Errorf("without a leader: %q", said)
+	}
+	f.Led = true
+	if said := f.Recovers(); !strings.Contains(said, ": 7 of") {
+		t.Errorf("behind: %q", said)
+	}
+}
+
 // TestReadyParameters: a mistake in the query is told, and does not make a node ready, or another one.
 func TestReadyParameters(t *testing.T) {
 	mistakes := "for=read for= lag= lag=-1 lag=-1s lag=5+s lag=x max_lag=5 for=reads&for=writes"

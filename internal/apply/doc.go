@@ -21,8 +21,9 @@
 //	A6  In a table without key exactly as many rows with an image go as were deleted with it;
 //	    which of them does not matter, because they are equal.
 //	A7  A row that is there before and after a writeset keeps its place, or its table is locked: a
-//	    statement that waits for it goes on with its new version. So does one whose key alone
-//	    changed, if its deletion and insertion follow each other and an update can set its columns.
+//	    statement that waits for it goes on with its new version. So does one whose key
+//	    changed, however often in the batch, if its deletion and insertion follow each other and an update can set its
+//	    columns; where another row has one of its keys, or had it, the table is locked.
 //
 // What it does not do: execute, certify, decide which writesets may share a batch with local
 // transactions, apply schema changes (a batch must not span one).

@@ -43,12 +43,24 @@ type half struct {
 func (b *batch) moves(i int, op writeset.Op) {
 	switch {
 	case op != writeset.OpDelete && op != writeset.OpInsert:
-	case b.half.op != 0 && b.half.op != op:
-		b.rows[i].moved, b.rows[b.half.row].moved = true, true
-		b.half = half{}
+	case b.half.op == writeset.OpDelete && op == writeset.OpInsert:
+		b.follow(b.half.row, i)
+	case b.half.op == writeset.OpInsert && op == writeset.OpDelete:
+		b.follow(i, b.half.row)
 	default:
 		b.half = half{row: i, op: op}
 	}
+}
+
+// follow notes that the row of one key has another one now. It may have had others before, since the batch began.
+func (b *batch) follow(gone, come int) {
+	switch from := b.rows[gone].from; {
+	case from != 0:
+		b.rows[come].from = from
+	case b.rows[gone].op == writeset.OpDelete:
+		b.rows[come].from = gone + 1
+	}
+	b.half = half{}
 }
 
 // work is what is to be done to a table, as images.
@@ -66,10 +78,34 @@ type work struct {
 	lock     bool
 }
 
-// sort tells what is to be done with rows of a table t. Which deletion is moved to which insertion
-// makes no difference.
+// moved gives rows other keys: the one that was deleted is the one that is inserted. Where another row has the old key
+// now, or had the new one, whoever waits for the row would not find it, and so waits for the table. It gives the places
+// of the rows with which no more is to be done.
+func (w *work) moved(rows []pending) (done map[int]bool) {
+	for i, p := range rows {
+		from := p.from - 1
+		switch {
+		case from < 0:
+		case p.op == writeset.OpInsert && rows[from].op == writeset.OpDelete && !done[from]:
+			if done == nil {
+				done = map[int]bool{}
+			}
+			done[from], done[i] = true, true
+			w.from, w.to = append(w.from, rows[from].image), append(w.to, p.image)
+		case p.op == writeset.OpInsert, p.op == writeset.OpReplace && from != i:
+			w.lock = true
+		}
+	}
+	return done
+}
+
+// sort tells what is to be done with rows of a table t.
 func sort(rows []pending, t *Table, form Form) (w work) {
-	for _, p := range rows {
+	done := w.moved(rows)
+	for i, p := range rows {
+		if done[i] {
+			continue
+		}
 		switch p.op {
 		case writeset.OpLock:
 			w.locks = append(w.locks, p.image)
@@ -78,7 +114,7 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 		case writeset.OpDelete:
 			w.remove(p)
 		case writeset.OpInsert:
-			w.put(p)
+			w.inserts = append(w.inserts, p.image)
 		case writeset.OpUpdate:
 			w.update(p, t, form)
 		case writeset.OpAdd:
@@ -87,32 +123,19 @@ func sort(rows []pending, t *Table, form Form) (w work) {
 			w.replace(p, form)
 		}
 	}
-	n := min(len(w.from), len(w.to))
 	if form == Apart || t.made.move == "" { // a column of the key can only be set by an insert, or there are too many
-		w.lock = w.lock || n > 0
-		n = 0
+		w.lock = w.lock || len(w.from) > 0
+		w.deletes, w.inserts = append(w.deletes, w.from...), append(w.inserts, w.to...)
+		w.from, w.to = nil, nil
 	}
-	w.deletes, w.inserts = append(w.deletes, w.from[n:]...), append(w.inserts, w.to[n:]...)
-	w.from, w.to = w.from[:n], w.to[:n]
 	return w
 }
 
 func (w *work) remove(p pending) {
-	switch {
-	case p.was != nil:
+	if p.was != nil {
 		w.wholes = append(w.wholes, p.was)
-	case p.moved:
-		w.from = append(w.from, p.image)
-	default:
-		w.deletes = append(w.deletes, p.image)
-	}
-}
-
-func (w *work) put(p pending) {
-	if p.moved {
-		w.to = append(w.to, p.image)
 	} else {
-		w.inserts = append(w.inserts, p.image)
+		w.deletes = append(w.deletes, p.image)
 	}
 }
 

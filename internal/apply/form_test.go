@@ -247,6 +247,66 @@ func TestPlanKeepsTheMeaning(t *testing.T) {
 	})
 }
 
+// statement makes a change of one row to s, and returns what capture would make of it.
+func (s *state) statement(t *rapid.T, version int) *writeset.Writeset {
+	w := one()
+	id := uint64(rapid.IntRange('1', '6').Draw(t, "row"))
+	p, there := s.rows[id]
+	image := fmt.Sprintf("%c  %d", rune(id), version)
+	switch what := rapid.SampledFrom([]string{"update", "key", "key", "key", "delete"}).Draw(t, "what"); {
+	case !there:
+		s.insert(image)
+		w.Rows = append(w.Rows, row(ins, id, image))
+	case what == "delete":
+		delete(s.rows, id)
+		w.Rows = append(w.Rows, row(del, id, p.image))
+	case what == "update":
+		s.update(byte(id), image)
+		w.Rows = append(w.Rows, row(upd, id, image))
+	default:
+		to := uint64(rapid.IntRange('1', '6').Draw(t, "new key"))
+		if _, taken := s.rows[to]; taken {
+			return w
+		}
+		image = fmt.Sprintf("%c  %d", rune(to), version)
+		s.update(byte(id), image)
+		w.Rows = append(w.Rows, row(del, id, p.image), row(ins, to, image))
+	}
+	return w
+}
+
+// A7: whatever keys the rows of a batch have had, who waits for one of them goes on with that row, or waits for the
+// table.
+func TestRowsKeepTheirPlaces(t *testing.T) {
+	table := valid(Table{Schema: "s", Name: local.Name, Columns: []Column{{Name: "id"}, {Name: "u"}, {Name: "a"}},
+		Key: local.Key})
+	moved := false
+	rapid.Check(t, func(t *rapid.T) {
+		want := state{rows: map[uint64]place{}}
+		for id := '1'; id <= '4'; id++ {
+			want.insert(string(id) + "  0")
+		}
+		got, last := want.clone(), want.places
+		var ws []*writeset.Writeset
+		for i := range rapid.IntRange(1, 8).Draw(t, "writesets") {
+			ws = append(ws, want.statement(t, i+1))
+		}
+		locked := got.execute(t, ws, &table)
+		for id, p := range want.rows {
+			if is := got.rows[id]; is.image != p.image {
+				t.Fatalf("row %c is %q, want %q", rune(id), is.image, p.image)
+			} else if p.at <= last && is.at != p.at && !locked {
+				t.Fatalf("row %c is where another one was: whoever waits for it goes on with that", rune(id))
+			} else {
+				moved = moved || p.at <= last && !locked && id != uint64('0'+p.at)
+			}
+		}
+	})
+	if !moved {
+		t.Error("no row has got another key")
+	}
+}
+
 // TestFitting: what is too much for one message goes in several, and what belongs together stays so.
 func TestFitting(t *testing.T) {
 	mib := make([]byte, 100<<20)

@@ -40,7 +40,7 @@ type pending struct {
 	op    writeset.Op
 	image []byte
 	was   []byte // in a table without key: the image it had, if it was there
-	moved bool   // a deletion or insertion that may be one half of a changed key
+	from  int    // of a row that was given this key: its place, from 1, where it was before all that is pending
 
 	// Of blind operations, whose image is the record: what stands before it, and who asks for it.
 	kind []byte
@@ -219,6 +219,9 @@ func (b *batch) add(r *writeset.Row) error {
 	}
 	if p.op = op; op.Locks() || !r.Op.Locks() {
 		p.image = r.Image
+	}
+	if r.Op == writeset.OpInsert {
+		p.from = 0
 	}
 	b.moves(i, r.Op)
 	return nil

@@ -83,10 +83,19 @@ func (c *Cluster) Connect(k int) *Conn {
 
 // Try runs a text of any number of statements by the simple protocol.
 func (s *Conn) Try(sql string) error {
+	_, err := s.Run(sql)
+	return err
+}
+
+// Run is Try, with the command tags.
+func (s *Conn) Run(sql string) (tags []string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sqlTimeout)
 	defer cancel()
-	_, err := s.PgConn().Exec(ctx, sql).ReadAll()
-	return err
+	results, err := s.PgConn().Exec(ctx, sql).ReadAll()
+	for _, r := range results {
+		tags = append(tags, r.CommandTag.String())
+	}
+	return tags, err
 }
 
 // Do is Try that must succeed.

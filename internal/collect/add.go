@@ -64,7 +64,7 @@ func (a *adding) typeOf(x semantics.Addend) uint32 {
 
 // Target is what it changes.
 func (r rewritten) Target() session.Target {
-	return session.Target{Table: r.oid, Name: r.name, Inserts: r.verb == semantics.Insert}
+	return session.Target{Table: r.oid, Schema: r.schema, Name: r.name, Inserts: r.verb == semantics.Insert}
 }
 
 // nameMax bounds the names of rows, in bytes: nodes keep them.

@@ -308,7 +308,7 @@ func (c Collector) Direct(d *semantics.Direct, answer [][]byte) (session.Rewritt
 	if !ok {
 		return nil, false
 	}
-	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, name: t.Name, verb: d.Verb}
+	r := rewritten{how: how, sql: how.SQL(d.Text, d.Returns), oid: t.OID, schema: t.Schema, name: t.Name, verb: d.Verb}
 	if string(answer[3]) == "t" {
 		r.adding, r.blind = addingOf(d, t), blindOf(d, t, answer[4], answer[5])
 	}
@@ -320,6 +320,7 @@ type rewritten struct {
 	how    *capture.Direct
 	sql    string
 	oid    uint32
+	schema string
 	name   string
 	verb   semantics.Verb
 	adding *adding // nil if it does something else

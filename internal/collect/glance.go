@@ -14,6 +14,7 @@ import (
 type glance struct {
 	*blind
 	sql string
+	oid uint32
 }
 
 // AskReadThrough is AskDirect for a glance.
@@ -45,10 +46,15 @@ func (c Collector) ReadThrough(g *semantics.Glance, types []uint32, answer [][]b
 		return nil, false
 	}
 	sql, ok := t.GlanceSQL(g.Alias, g.Text, image, b.parameters+1)
-	return glance{b, sql}, ok
+	return glance{b, sql, t.OID}, ok
 }
 
 func (g glance) SQL() string { return g.sql }
+
+// Target is what it looks at.
+func (g glance) Target() session.Target {
+	return session.Target{Table: g.oid, Schema: g.Table.Schema, Name: g.Table.Name}
+}
 
 func (glance) Columns() int { return capture.GlanceColumns }
 

@@ -9,7 +9,8 @@
 //
 // Invariants:
 //
-//	PC1  What is known counts as of one catalog. With another catalog nothing is known.
+//	PC1  What is known counts as of one catalog, and as of another one if no definition in between concerned its table
+//	     (session.Holds).
 //	PC2  There are at most FormsMax statements, and WhoMax identities of each. A statement that is one too many ends
 //	     all that was known; an identity that is one too many is not taken.
 //	PC3  What was given to a session does not change afterwards.

@@ -2,6 +2,7 @@ package plancache
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -38,12 +39,18 @@ func (c *Cache) CachedPlans(catalog any, key []byte) []session.Foreknown {
 	return c.known[string(key)]
 }
 
-// CachePlan adds to that. Definitions end it all.
+// CachePlan adds to that. What definitions concern is forgotten.
 func (c *Cache) CachePlan(catalog any, key []byte, k session.Foreknown) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.catalog != catalog || len(c.known) >= FormsMax || c.known == nil {
-		c.catalog, c.known = catalog, map[string][]session.Foreknown{}
+	if len(c.known) >= FormsMax || c.known == nil {
+		c.known = map[string][]session.Foreknown{}
+	}
+	if c.catalog != catalog {
+		maps.DeleteFunc(c.known, func(_ string, all []session.Foreknown) bool {
+			return all[0].How == nil || !session.Holds(c.catalog, catalog, all[0].How.Target())
+		})
+		c.catalog = catalog
 	}
 	if all := c.known[string(key)]; len(all) < WhoMax &&
 		!slices.ContainsFunc(all, func(x session.Foreknown) bool { return x.Who == k.Who }) {

@@ -30,6 +30,35 @@ func TestOneCatalog(t *testing.T) {
 	}
 }
 
+// definitions are a catalog: those of a table are counted.
+type definitions struct{ of string }
+
+func (d definitions) Holds(_ any, _, name string) bool { return name != d.of }
+
+// about is how a statement is run that changes a table.
+type about struct {
+	session.Rewritten
+	table string
+}
+
+func (a about) Target() session.Target { return session.Target{Name: a.table} }
+
+// TestDefinedElsewhere: what is known of tables that a definition does not concern stays.
+func TestDefinedElsewhere(t *testing.T) {
+	var c Cache
+	first, second := definitions{"none"}, definitions{"b"}
+	for _, table := range []string{"a", "b"} {
+		c.CachePlan(first, []byte(table), session.Foreknown{How: about{table: table}})
+	}
+	c.CachePlan(first, []byte("told"), session.Foreknown{Answer: [][]byte{nil}})
+	c.CachePlan(second, []byte("c"), session.Foreknown{How: about{table: "c"}})
+	for table, want := range map[string]int{"a": 1, "b": 0, "c": 1, "told": 0} {
+		if got := c.CachedPlans(second, []byte(table)); len(got) != want {
+			t.Errorf("of %s is known %v", table, got)
+		}
+	}
+}
+
 // TestBounds: identities beyond the bound are not taken, and a statement beyond it begins anew (PC2). What was given
 // out stays as it was (PC3).
 func TestBounds(t *testing.T) {

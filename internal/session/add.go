@@ -26,7 +26,7 @@ type later struct {
 	unseen  []unseenLater
 	bytes   int      // of what they are
 	base    uint64   // see Host.Unseen
-	catalog any      // as of which it is
+	catalog any      // that there was when it began
 	began   Began    // the transaction, if that is known
 	all     bool     // the client has been shown what rows hold, of whatever rows
 	read    []string // names of tables of which it has been shown some
@@ -162,15 +162,19 @@ func (b *buffer) flush() error {
 	return b.carryOut(all)
 }
 
+// known reports whether the session still knows how what was put off is carried out.
+func (l *later) known() bool {
+	return !slices.ContainsFunc(l.unseen, func(u unseenLater) bool { return u.form.how == nil })
+}
+
 // take empties the buffer. It reports whether the session has forgotten how something of it is carried out.
 func (b *buffer) take() (all []postponed, forgot bool) {
 	l := &b.later
 	for i := range l.adds {
 		all = append(all, l.adds[i].postponed)
 	}
-	forgot = b.forms.catalog != b.facts.Catalog() || len(l.unseen) > 0 && l.catalog != b.forms.catalog
+	forgot = !b.forms.current() || !l.known()
 	for i := range l.unseen {
-		forgot = forgot || l.unseen[i].form.how == nil
 		all = append(all, l.unseen[i].postponed)
 	}
 	l.adds, l.unseen = nil, l.unseen[:0]

@@ -266,7 +266,7 @@ func (a *alone) blindly(r *request, rep *reply, try int) (done bool, err error) 
 		return false, err
 	}
 	base := a.host.DefinedUpTo()
-	if a.forms.catalog != a.facts.Catalog() {
+	if !a.forms.current() {
 		return false, nil
 	}
 	what, ok := p.form.how.Buffered(p.bind, Began{})

@@ -11,6 +11,15 @@ import (
 // find out again: they begin with what the node knows. They have not prepared its direct form yet, which they do when
 // they need it.
 
+// Holds reports whether what is known of a table as of one catalog is so as of another: nothing was defined in between
+// that concerns it. If neither knows that, it does not.
+func Holds(before, now any, t Target) bool {
+	c, ok := now.(interface {
+		Holds(before any, schema, name string) bool
+	})
+	return ok && (planted == "old-plan-held" || c.Holds(before, t.Schema, t.Name))
+}
+
 // Foreknown is what a node knows of a form, when who runs it (Returned.Who): how it is run directly, and the shape of
 // its parameters with which it has done what it was taken to do.
 type Foreknown struct {

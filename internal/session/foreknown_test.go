@@ -15,13 +15,24 @@ import (
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
-// changing is a collector whose catalog is a number.
+// generation is a catalog: the lower half counts the definitions that concern all tables, the upper one those that
+// concern none of them.
+type generation int64
+
+const concernsNone = 1 << 32
+
+func (g generation) Holds(before any, _, _ string) bool {
+	was, ok := before.(generation)
+	return ok && int32(was) == int32(g)
+}
+
+// changing is a collector whose catalog is a generation.
 type changing struct {
 	unchanging
 	n *atomic.Int64
 }
 
-func (c changing) Catalog() any { return c.n.Load() }
+func (c changing) Catalog() any { return generation(c.n.Load()) }
 
 func (c changing) roles() session.Collector {
 	roles := c.unchanging.roles()
@@ -240,6 +251,51 @@ func TestGlanceDefined(t *testing.T) {
 	l.want("Q COMMIT", "COMMIT")
 	if gain := s.counter(t) - before; gain != 5 {
 		t.Errorf("it gains %d, want 5", gain)
+	}
+}
+
+// TestDefinedElsewhere: a definition that concerns none of its tables leaves a session all that it knows, also what it
+// has put off; one that does has it forget, and what was put off is done again.
+func TestDefinedElsewhere(t *testing.T) {
+	s, _ := unseeing(t)
+	var catalog atomic.Int64
+	var base atomic.Uint64
+	l := s.liveAs(t, &catalog, &base, nil)
+	l.do(addAll + "\nP see|SELECT n FROM counters WHERE id = $1\nS")
+	for range 4 {
+		l.do("B |add|0|1\nE |0\nS\nQ BEGIN\nB |add|0|1\nE |0\nS\nB |see|1\nE |0\nS\nQ COMMIT")
+	}
+	unseen := 0
+	l.host.onBlind = func(session.Submission) (session.Decision, bool) {
+		unseen++
+		return session.Decision{Commit: true}, true
+	}
+	const prepared = "Q SELECT count(*), max(name) FROM pg_prepared_statements WHERE name LIKE 'tutti direct%'"
+	names := func() string { return l.do(prepared) }
+	before := names()
+	for what, f := range map[string]func(){ // order-free: each is for itself
+		"alone": func() { l.want("B |add|5|1\nE |0\nS", "UPDATE 1") },
+		"in a block": func() {
+			l.want("Q BEGIN\nB |add|5|1\nE |0\nS", "UPDATE 1")
+			catalog.Add(concernsNone)
+			l.want("B |see|1\nE |0\nS\nQ COMMIT", "COMMIT")
+		},
+	} {
+		unseen = 0
+		catalog.Add(concernsNone)
+		if f(); unseen != 1 {
+			t.Errorf("behind a definition that concerns no table of it, what is done %s is done unseen %d times", what,
+				unseen)
+		}
+	}
+	if after := names(); after != before {
+		t.Errorf("of the statements %q there are now %q", before, after)
+	}
+	unseen = 0
+	l.host.forms = nil
+	catalog.Add(1)
+	if l.want("B |add|0|1\nE |0\nS", "UPDATE 1"); unseen != 0 {
+		t.Error("behind a definition that concerns its table it is done unseen")
 	}
 }
 

@@ -168,6 +168,35 @@ func (fs *forms) forget() {
 	fs.age++
 }
 
+// forgetBut forgets the forms but those of tables that are kept.
+func (fs *forms) forgetBut(keeps func(Target) bool) {
+	fs.age++
+	closes := func(names ...string) {
+		for _, name := range names {
+			if name != "" {
+				fs.stale = wire.AppendClose(fs.stale, 'S', name)
+			}
+		}
+	}
+	maps.DeleteFunc(fs.byKey, func(_ string, f *form) bool {
+		if f.how != nil && keeps(f.how.Target()) {
+			f.age = fs.age
+			return false
+		}
+		closes(f.name, f.probe)
+		f.how = nil
+		return true
+	})
+	maps.DeleteFunc(fs.glances, func(_ string, f *glanceForm) bool {
+		if f.how != nil && keeps(f.how.Target()) {
+			return false
+		}
+		closes(f.name)
+		return true
+	})
+	fs.wanted = slices.DeleteFunc(fs.wanted, func(f *form) bool { return f.age != fs.age })
+}
+
 // formOf gives what is known of a statement's text, or nil.
 func (fs *forms) formOf(p *prepared) *form {
 	if p.form == nil || p.form.age != fs.age {
@@ -222,14 +251,35 @@ func (fs *forms) use(f *form) {
 	}
 }
 
-// renew forgets forms of a catalog that is no more, before a transaction does something.
+// renew forgets forms that do not hold any more, before a transaction does something, and those that were refused.
 func (fs *forms) renew() {
-	if now := fs.catalogs.Catalog(); now != fs.catalog && (!fs.txn.Open() || fs.txn.Untouched()) {
-		if planted != "old-plan-used" {
-			fs.forget()
-		}
-		fs.catalog = now
+	before, now := fs.catalog, fs.catalogs.Catalog()
+	if before == now || fs.txn.Open() && !fs.txn.Untouched() {
+		return
 	}
+	if planted != "old-plan-used" {
+		fs.forgetBut(func(t Target) bool { return Holds(before, now, t) })
+	}
+	fs.catalog = now
+}
+
+// current reports whether all forms hold as of the catalog that there is.
+func (fs *forms) current() bool {
+	before, now := fs.catalog, fs.catalogs.Catalog()
+	if before == now {
+		return true
+	}
+	for _, f := range fs.byKey { // order-free: all must
+		if f.how != nil && !Holds(before, now, f.how.Target()) {
+			return false
+		}
+	}
+	for _, f := range fs.glances { // order-free: all must
+		if f.how != nil && !Holds(before, now, f.how.Target()) {
+			return false
+		}
+	}
+	return true
 }
 
 // expired reports whether a direct statement could not be planned because something changed since

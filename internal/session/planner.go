@@ -48,10 +48,9 @@ func (c *planner) statementFacts(r *request) (f plan.Facts) {
 
 // sessionFacts are those of the session.
 func (c *planner) sessionFacts() (f plan.Facts) {
-	catalog := c.forms.catalogs.Catalog()
 	return f.With(plan.Known, c.sight.who != "").With(plan.Direct, !c.forms.off).With(plan.UTF8, !c.texts.encoded).
 		With(plan.Unlocked, !c.advisory.used).With(plan.Settled, c.backend.prefix == 0).
-		With(plan.Current, c.forms.catalog == catalog && (len(c.later.unseen) == 0 || c.later.catalog == catalog))
+		With(plan.Current, c.forms.current() && c.later.known())
 }
 
 // blockFacts are those of the block, or that there is none.

@@ -33,9 +33,9 @@ type Rewritten interface {
 
 // Target is what a Rewritten changes.
 type Target struct {
-	Table   uint32 // its OID
-	Name    string // and its name, without the schema
-	Inserts bool   // rows are made
+	Table        uint32 // its OID
+	Schema, Name string
+	Inserts      bool // rows are made
 }
 
 // Glance is a SELECT of one row, found by its key, that shows the row as it is with a change that was put off.
@@ -43,6 +43,7 @@ type Glance interface {
 	SQL() string
 	// Columns is how many columns of its result, the first ones, are its own. The others are the client's.
 	Columns() int
+	Target() Target
 	// At is the identity of the row that it is at with the parameters of a Bind, a whole frame; false if that is not
 	// certain. AppendBind binds the statement of a name with those, to show the row changed as one with this image is,
 	// or as it is if that is nil; formats are those of the client's columns.

@@ -85,12 +85,12 @@ func (b *buffer) deferWrite(r *request, rep *reply) (bool, error) {
 		if ok, err := b.looks(); !ok {
 			return false, err
 		}
-		l.catalog = b.forms.catalog
+		l.catalog = b.facts.Catalog()
 		if l.base = b.host.DefinedUpTo(); l.shown() {
 			l.base = b.host.Sees()
 		}
 	}
-	if l.catalog != b.facts.Catalog() || l.catalog != b.forms.catalog {
+	if !b.forms.current() || !l.known() {
 		return false, nil
 	}
 	what, ok := p.form.how.Buffered(p.bind, l.began)
@@ -232,7 +232,7 @@ func (b *buffer) commit() (over bool, failure *wire.SQLError, retry bool, err er
 
 // stands reports whether what is deferred still means what it did when it was appended.
 func (b *buffer) stands() bool {
-	return b.forms.catalog == b.facts.Catalog() && b.forms.catalog == b.later.catalog && !b.forms.off &&
+	return b.forms.current() && b.later.known() && !b.forms.off &&
 		!b.texts.encoded &&
 		!slices.ContainsFunc(b.later.unseen, func(u unseenLater) bool { return u.form.who != b.sight.who })
 }

@@ -117,11 +117,21 @@ type facts struct{ s *served }
 // Catalog changes whenever a definition is carried out in the member's database.
 func (f facts) Catalog() any {
 	d := f.s.m.db
-	n := d.at(shapeKey, d.visible).v.n
+	var as defined
 	for t := range tables {
-		n += d.shape(t)
+		as[t] = d.shape(t)
 	}
-	return n
+	return as
+}
+
+// defined are the shapes of all tables.
+type defined [tables]int64
+
+// Holds reports whether a table has its shape of before.
+func (as defined) Holds(before any, _, name string) bool {
+	was, ok := before.(defined)
+	t, known := tableOf(name)
+	return ok && known && was[t] == as[t]
 }
 
 func (facts) Code() bool                         { return false }

@@ -37,7 +37,7 @@ var bugs = []string{
 	"stale-row", "stale-value", "back-off-forgotten", "sum-forgotten",
 	// in the session
 	"relied-run-later", "read-past-deferred", "deferred-outlives-rollback", "committed-whatever", "direct-unmarked",
-	"redone-otherwise", "redone-twice", "old-plan-used", "lost-attempt-told", "held-unkeyed",
+	"redone-otherwise", "redone-twice", "old-plan-used", "old-plan-held", "lost-attempt-told", "held-unkeyed",
 	"local-commit-cancelled",
 	// in what a member decides about the others
 	"restart-keeps-acks", "earlier-life-counts", "silent-is-alive", "silent-not-awaited",

@@ -152,6 +152,9 @@ type readThrough struct {
 func (g *readThrough) SQL() string  { return ownReadThrough + g.text }
 func (g *readThrough) Columns() int { return 1 }
 
+// Target is what it looks at.
+func (g *readThrough) Target() session.Target { return session.Target{Name: g.st.table.sql()} }
+
 func (g *readThrough) At(bind []byte) (uint64, bool) { return g.st.key(bound(bind)).identity(), true }
 
 func (g *readThrough) AppendBind(dst []byte, name string, bind, image []byte, formats []int16) ([]byte, error) {

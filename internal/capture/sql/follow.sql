@@ -130,9 +130,18 @@ BEGIN
     code := {{code_query}};
   END IF;
 END $tutti$;
+-- Whether the definitions concern nothing but the tables that this transaction has locked, which made them or has been told of them: they
+-- are of none but tables, their indexes and sequences, and nobody finds something new by a name by which he found something else.
+CREATE OR REPLACE FUNCTION tutti.narrow(made pg_catalog.bool, locks pg_catalog._oid) RETURNS pg_catalog.bool LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DECLARE tags text[] := string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',');
+BEGIN
+  RETURN coalesce(tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,COMMENT}' AND tags <> '{}'
+    AND (made OR NOT tags && '{CREATE TABLE,CREATE SEQUENCE,DROP TABLE}')
+    AND NOT EXISTS (SELECT FROM pg_class c JOIN pg_class o ON o.relname = c.relname WHERE c.oid = ANY (locks) AND o.oid <> c.oid AND tutti.mine(c.xmin)), false);
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.defers(wanted pg_catalog._oid) RETURNS pg_catalog.bool LANGUAGE plpgsql{{index_plans}}AS $tutti$
 BEGIN
   RETURN EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgrelid = ANY (wanted) AND g.tgdeferrable AND c.relpersistence <> 't')
     OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.conrelid = ANY (wanted) AND k.condeferrable AND c.relpersistence <> 't');
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.locked, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.defers FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.locked, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.narrow, tutti.defers FROM PUBLIC;

@@ -179,9 +179,9 @@ func describe(ctx context.Context, q Querier, ask asking) (c capture.Catalog, b 
 	if before != nil {
 		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
 	}
-	query := fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[4]t, %[5]t, %[6]t, locks), changed FROM %[3]s, "+
-		"tutti.besides(%[4]t, %[7]t, %[8]t, locks) b", ask.more, ask.query, ask.of, before != nil, some, ask.made,
-		deferrable, granted)
+	query := fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[4]t, %[5]t, %[6]t, locks), changed, "+
+		"tutti.narrow(%[6]t, locks) FROM %[3]s, tutti.besides(%[4]t, %[7]t, %[8]t, locks) b",
+		ask.more, ask.query, ask.of, before != nil, some, ask.made, deferrable, granted)
 	if _, err := q.Prepare(ctx, query, query); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
@@ -192,7 +192,7 @@ func describe(ctx context.Context, q Querier, ask asking) (c capture.Catalog, b 
 	var text string
 	batch.Queue(query, ask.args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(append(ask.to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code, &b.outside,
-			&b.changed)...)
+			&b.changed, &b.narrow)...)
 	})
 	if err := q.SendBatch(ctx, &batch).Close(); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
@@ -212,6 +212,22 @@ type Tables struct {
 	code       bool
 	anySchema  func() map[string]*table
 	outside    *outside
+	line       *line
+}
+
+// line is of catalogs that follow each other by definitions of which each concerned only the tables that it was seen to
+// change.
+type line struct{ _ byte }
+
+// Holds reports whether what was known of a table as of another catalog is so as of this one: no definition in between
+// concerned it.
+func (t *Tables) Holds(before any, schema, name string) bool {
+	was, ok := before.(*Tables)
+	if !ok || was.line != t.line {
+		return false
+	}
+	x := t.byName[[2]string{schema, name}]
+	return x != nil && x == was.byName[[2]string{schema, name}]
 }
 
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
@@ -248,6 +264,7 @@ type besides struct {
 	outside       []string // see capture.OutsideFunctions; nil: as before
 	code          *bool    // see Code; nil: as before
 	changed       []byte   // see Followed
+	narrow        bool     // the definitions concern nothing but the tables that are described
 }
 
 type table struct {
@@ -295,15 +312,10 @@ func describeTables(ctx context.Context, q Querier, ask asking) (t *Tables, err 
 
 // tables makes a description usable; what a partial one leaves out is taken from before.
 func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
-	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), deferrable: b.deferrable, events: b.events}
+	t := &Tables{byName: make(map[[2]string]*table, len(c.Tables)), line: &line{}, deferrable: b.deferrable,
+		events: b.events}
 	if c.Partial && before != nil {
-		t.byName = maps.Clone(before.byName)
-		described := make(map[uint32]bool, len(c.Tables))
-		for _, d := range c.Tables {
-			described[d.OID] = true
-		}
-		// A table may have had another name.
-		maps.DeleteFunc(t.byName, func(_ [2]string, x *table) bool { return described[x.capture.OID] })
+		t.byName = before.besides(c)
 	}
 	named := func(names []string) map[string]bool {
 		out := make(map[string]bool, len(names))
@@ -326,6 +338,9 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	if t.outside = newOutside(b.outside); b.outside == nil && before != nil {
 		t.outside = before.outside
 	}
+	if c.Partial && before != nil && b.narrow && t.code == before.code {
+		t.line = before.line
+	}
 	for _, d := range c.Tables {
 		a := applyTable(&d)
 		if err := a.Validate(); err != nil {
@@ -335,6 +350,24 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 	}
 	t.anySchema = sync.OnceValue(t.findAnySchema)
 	return t, nil
+}
+
+// besides are the tables that a partial description does not describe: it may have another name for one, and tell that
+// some are gone.
+func (t *Tables) besides(c capture.Catalog) map[[2]string]*table {
+	described := make(map[uint32]bool, len(c.Tables))
+	for _, d := range c.Tables {
+		described[d.OID] = true
+	}
+	there := make(map[[2]string]bool, len(c.Names))
+	for _, n := range c.Names {
+		there[n] = true
+	}
+	out := maps.Clone(t.byName)
+	maps.DeleteFunc(out, func(n [2]string, x *table) bool {
+		return described[x.capture.OID] || c.Names != nil && !there[n]
+	})
+	return out
 }
 
 // Unkeyed reports whether a table can be captured as a whole and none of the columns belongs to a key of it. Without

@@ -92,6 +92,71 @@ func TestFollowKnowsItsTriggers(t *testing.T) {
 	}
 }
 
+// TestHolds: of a table holds what was known before a definition of other tables, whatever was defined in between of
+// those. Not of a table that it changes, behind what may change the meaning of a statement, or if a name could mean
+// something else now.
+func TestHolds(t *testing.T) {
+	m := newMembers(t, 1)
+	var known *Tables
+	define := func(sql, tags string, names ...[2]string) {
+		t.Helper()
+		m.in(m.conns[0], func(tx pgx.Tx) (err error) {
+			if _, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; SET LOCAL tutti.tx = 'on'; "+
+				sql); err != nil {
+				return err
+			}
+			if tags == "" {
+				known, err = Follow(ctx, tx, known)
+				return err
+			}
+			if _, err = Follow(ctx, tx, nil); err != nil {
+				return err
+			}
+			known, err = DescribeSome(ctx, tx, known, names, "SELECT set_config('tutti.tags', '"+tags+"', true)")
+			return err
+		})
+	}
+	define("CREATE SCHEMA s; CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (id int PRIMARY KEY); "+
+		"CREATE TABLE s.many (id int) PARTITION BY RANGE (id)", "")
+	for _, d := range []struct {
+		sql   string
+		a, b  bool
+		tags  string
+		names [][2]string
+	}{
+		{sql: "CREATE TABLE c (id serial PRIMARY KEY, v text UNIQUE)", a: true, b: true},
+		{sql: "CREATE INDEX ON c (v); COMMENT ON TABLE c IS 'x'; ALTER TABLE c ADD w int DEFAULT 5", a: true, b: true},
+		{sql: "ALTER TABLE a ADD w int", b: true},
+		{sql: "CREATE UNIQUE INDEX ON b (id)", a: true},
+		{sql: "CREATE TABLE d (id int REFERENCES b)", a: true},
+		{sql: "DROP TABLE d", a: true},
+		{sql: "CREATE TABLE s.part PARTITION OF s.many FOR VALUES FROM (1) TO (2)", a: true, b: true},
+		{sql: "CREATE TABLE s.c2 (LIKE a INCLUDING ALL)", a: true, b: true},
+		{sql: "CREATE TABLE s.a (id int)"},
+		{sql: "DROP TABLE s.a", a: true, b: true},
+		{sql: "CREATE UNLOGGED TABLE s.b (id int)"},
+		{sql: "CREATE TABLE s.c (id int) PARTITION BY RANGE (id)"},
+		{sql: "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'"},
+		{sql: "GRANT SELECT ON c TO PUBLIC"},
+		{sql: "CREATE VIEW v AS SELECT * FROM c"},
+		{sql: "CREATE TABLE e (id int); CREATE VIEW w AS SELECT * FROM c"},
+		{sql: "ALTER TABLE c RENAME TO c3"},
+		{sql: "CREATE SCHEMA t"},
+		{sql: "ALTER TABLE c3 ADD x int", a: true, b: true, tags: ",ALTER TABLE", names: [][2]string{{"public", "c3"}}},
+		{sql: "CREATE TABLE g (id int)", tags: ",CREATE TABLE", names: [][2]string{{"public", "g"}}},
+		{sql: "DROP TABLE a", b: true},
+	} {
+		before := known
+		define(d.sql, d.tags, d.names...)
+		if a, b := known.Holds(before, "public", "a"), known.Holds(before, "public", "b"); a != d.a || b != d.b {
+			t.Errorf("behind %s what is known holds of a: %v, of b: %v", d.sql, a, b)
+		}
+		if known.Holds(nil, "public", "b") || known.Holds(before, "public", "nowhere") {
+			t.Errorf("behind %s it holds what was not known", d.sql)
+		}
+	}
+}
+
 // TestNothingIsDeferrableAtFirst: while nobody has made anything deferrable, nothing of Tutti's own is taken for it, or
 // every COMMIT would take its longest way.
 func TestNothingIsDeferrableAtFirst(t *testing.T) {

@@ -23,7 +23,7 @@
 //	A7  A row that is there before and after a writeset keeps its place, or its table is locked: a
 //	    statement that waits for it goes on with its new version. So does one whose key
 //	    changed, however often in the batch, if its deletion and insertion follow each other and an update can set its
-//	    columns; where another row has one of its keys, or had it, the table is locked.
+//	    columns; where another row has one of its keys, or had it, the batch is executed one by one.
 //
 // What it does not do: execute, certify, decide which writesets may share a batch with local
 // transactions, apply schema changes (a batch must not span one).

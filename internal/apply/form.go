@@ -78,22 +78,40 @@ type work struct {
 	lock     bool
 }
 
-// moved gives rows other keys: the one that was deleted is the one that is inserted. Where another row has the old key
-// now, or had the new one, whoever waits for the row would not find it, and so waits for the table. It gives the places
-// of the rows with which no more is to be done.
+// crosses reports whether a row has another key now that another one had, or its old key is another one's: what becomes
+// of it in one step is not that row.
+func crosses(rows []pending, i int) bool {
+	p := rows[i]
+	return p.from != 0 && (p.op == writeset.OpInsert && rows[p.from-1].op != writeset.OpDelete ||
+		p.op == writeset.OpReplace && p.from-1 != i)
+}
+
+// crossed reports whether a row does, so that its changes are to be carried out one by one.
+func (b *batch) crossed() bool {
+	for _, rows := range append(b.earlier[:len(b.earlier):len(b.earlier)], b.rows) {
+		for i := range rows {
+			if crosses(rows, i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// moved gives rows other keys: the one that was deleted is the one that is inserted. Whoever waits for one that crosses
+// others would not find it, and so waits for the table. It gives the places of the rows with which no more is to be
+// done.
 func (w *work) moved(rows []pending) (done map[int]bool) {
 	for i, p := range rows {
-		from := p.from - 1
 		switch {
-		case from < 0:
-		case p.op == writeset.OpInsert && rows[from].op == writeset.OpDelete && !done[from]:
+		case crosses(rows, i):
+			w.lock = true
+		case p.from != 0 && p.op == writeset.OpInsert:
 			if done == nil {
 				done = map[int]bool{}
 			}
-			done[from], done[i] = true, true
-			w.from, w.to = append(w.from, rows[from].image), append(w.to, p.image)
-		case p.op == writeset.OpInsert, p.op == writeset.OpReplace && from != i:
-			w.lock = true
+			done[p.from-1], done[i] = true, true
+			w.from, w.to = append(w.from, rows[p.from-1].image), append(w.to, p.image)
 		}
 	}
 	return done

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -76,7 +77,13 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 	case form == InTurn:
 		form = InPlace
 	case !emptied(writesets):
-		return plan(writesets, lookup, form)
+		batches, err := gather(writesets, lookup)
+		if err != nil {
+			return nil, err
+		}
+		if form == Apart || len(writesets) == 1 || !slices.ContainsFunc(batches, (*batch).crossed) {
+			return operations(batches, form)
+		}
 	}
 	var out []Operation
 	for i := range writesets {
@@ -90,6 +97,15 @@ func Plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 }
 
 func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation, error) {
+	batches, err := gather(writesets, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return operations(batches, form)
+}
+
+// gather gives what writesets do to each table.
+func gather(writesets []*writeset.Writeset, lookup Lookup) ([]*batch, error) {
 	type name struct{ schema, name string }
 	at := make(map[name]*batch)
 	var batches []*batch
@@ -114,7 +130,7 @@ func plan(writesets []*writeset.Writeset, lookup Lookup, form Form) ([]Operation
 			return nil, err
 		}
 	}
-	return operations(batches, form)
+	return batches, nil
 }
 
 // addTables takes what a writeset does to whole tables. A truncation comes before every other row of its transaction,

@@ -70,6 +70,7 @@ type fakeHost struct {
 	staysNot   *wire.SQLError
 	barred     uint64
 	maintains  []int          // tries
+	losesFirst bool           // Maintains says so the next time
 	mayNot     *wire.SQLError // what Maintains and Defines say
 	defines    int            // how often Defines was called
 	watches    int
@@ -209,6 +210,10 @@ func (h *fakeHost) Maintains(try int, _ session.Limits) *wire.SQLError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.maintains = append(h.maintains, try)
+	if h.losesFirst {
+		h.losesFirst = false
+		return lost()
+	}
 	return h.mayNot
 }
 

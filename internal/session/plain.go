@@ -121,12 +121,16 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 }
 
 // maintains comes before what maintains tables is run again. At once it would be in the way again, of the same
-// sessions.
+// sessions. It has begun nothing meanwhile, so what it loses to then does it no harm.
 func (p *plain) maintains(try int) (failure *wire.SQLError) {
-	p.txn.Alone()
-	p.host.Enter(PhaseIdle)
-	if failure = p.host.Enter(PhaseRunning); failure == nil { // the client may cancel it
-		failure = p.host.Maintains(try, p.backend.waitLimits)
+	for ; ; try++ {
+		p.txn.Alone()
+		p.host.Enter(PhaseIdle)
+		if failure = p.host.Enter(PhaseRunning); failure == nil { // the client may cancel it
+			failure = p.host.Maintains(try, p.backend.waitLimits)
+		}
+		if failure == nil || failure.Code != wire.CodeSerializationFailure || try >= inTheWay {
+			return failure
+		}
 	}
-	return failure
 }

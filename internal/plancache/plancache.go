@@ -33,10 +33,16 @@ type Cache struct {
 func (c *Cache) CachedPlans(catalog any, key []byte) []session.Foreknown {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if c.catalog != catalog {
-		return nil
+	if known := c.known[string(key)]; c.holds(catalog, known) {
+		return known
 	}
-	return c.known[string(key)]
+	return nil
+}
+
+// holds reports whether what is known of a statement is so as of a catalog.
+func (c *Cache) holds(catalog any, known []session.Foreknown) bool {
+	return len(known) > 0 && (c.catalog == catalog || known[0].How != nil &&
+		session.Holds(c.catalog, catalog, known[0].How.Target()))
 }
 
 // CachePlan adds to that. What definitions concern is forgotten.
@@ -47,9 +53,7 @@ func (c *Cache) CachePlan(catalog any, key []byte, k session.Foreknown) {
 		c.known = map[string][]session.Foreknown{}
 	}
 	if c.catalog != catalog {
-		maps.DeleteFunc(c.known, func(_ string, all []session.Foreknown) bool {
-			return all[0].How == nil || !session.Holds(c.catalog, catalog, all[0].How.Target())
-		})
+		maps.DeleteFunc(c.known, func(_ string, all []session.Foreknown) bool { return !c.holds(catalog, all) })
 		c.catalog = catalog
 	}
 	if all := c.known[string(key)]; len(all) < WhoMax &&

@@ -196,12 +196,11 @@ func (l *loneliness) lasts(leaderless bool) bool {
 
 // notReady is errNotReady with what the node knows of the reason.
 func (n *Node) notReady(database string) *wire.SQLError {
-	f, _ := facts(n, database)
-	if e := errNotReady(); f.Waits != "" {
+	e := errNotReady()
+	if f, _ := facts(n, database); f.Waits != "" {
 		return e.WithDetail("%s", f.Waits)
-	} else {
-		return e
 	}
+	return e
 }
 
 // majorLong is the first version of PostgreSQL that speaks protocol 3.2.

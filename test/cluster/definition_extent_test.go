@@ -102,6 +102,7 @@ func TestDefinitionsStopTheirTablesOnly(t *testing.T) {
 		}
 		b.Do("ROLLBACK")
 		c.Everywhere("SELECT count(*) FROM ext.past", fmt.Sprint(i+1)) // the next one writes after the definition
+		c.Everywhere(pending, "0")                                     // also after one that has become long
 	}
 	a.Do("DROP SCHEMA ext CASCADE")
 	c.Check()

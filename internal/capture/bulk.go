@@ -261,7 +261,7 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
 		bulkNumbered(bulkOld), bulkNumbered(bulkNew), bulkOld, bulkNew,
 		t.IdentitySQL(bulkNew), t.IdentitySQL(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
 		t.rekeyed(bulkOld, bulkNew),
-		writeset.OpDelete, orEmpty(array(k.stale)), from,
+		opMoved, orEmpty(array(k.stale)), from,
 		writeset.OpInsert, replaced, writeset.OpReplace, writeset.OpUpdate,
 		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)),
 		t.image(whole(bulkNew)),

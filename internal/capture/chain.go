@@ -4,16 +4,61 @@ import "github.com/tuttidb/tutti/internal/writeset"
 
 // A row whose key changes, or its partition, is captured as a deletion and, right behind it, an insertion, and whoever
 // applies them knows by that that they are one row (decision 0024). If that happens again, the row in between is
-// nothing in the end. So what is left of such a chain is put together again.
+// nothing in the end. So what is left of such a chain is put together again. Where a row has come to the key of another
+// one, its deletion and its insertion are not both left: who applies them locks the table.
 
-// chain notes whether a change follows the deletion of the row that it makes anew.
-func (c *section) chain(table int, ident uint64, op writeset.Op) {
+// opMoved is the op of a deletion that is the first half of an update; the next row is the other. From a row that
+// leaves for another partition PostgreSQL makes a deletion and an insertion itself.
+const opMoved = 12
+
+// chain notes whether a change follows the deletion of the row that it makes anew. moved: the deletion is the first
+// half of an update.
+func (c *section) chain(table int, ident uint64, op writeset.Op, moved bool) {
 	i, ok := c.index[rowName{table, ident}]
-	if ok && op == writeset.OpInsert && c.half > 0 && c.half != i+1 {
-		c.rows[c.half-1].became, c.chained = i+1, true
+	if ok && op == writeset.OpInsert {
+		c.rows[i].origin = 0
+		if c.half > 0 && c.half != i+1 {
+			c.rows[c.half-1].became, c.chained = i+1, true
+			if c.moved || c.rows[c.half-1].table != table {
+				c.rows[i].origin = c.origin(c.half - 1)
+			}
+		}
 	}
-	if c.half = 0; ok && op == writeset.OpDelete {
+	if c.half, c.moved = 0, moved; ok && op == writeset.OpDelete {
 		c.half = i + 1
+	}
+}
+
+// origin is 1 and the place where the row at a place was before all that was captured; 0 if it was not there.
+func (c *section) origin(i int) int {
+	if ch := &c.rows[i]; ch.origin != 0 || !ch.there {
+		return ch.origin
+	}
+	return i + 1
+}
+
+// crossed reports whether the i-th row has come to where another one was, or has left its place to another one.
+func (c *section) crossed(i int) bool {
+	from := c.rows[i].origin - 1
+	if from < 0 || from == i || c.rows[i].gone || c.is(i, 0) || c.is(i, writeset.OpDelete) {
+		return false
+	}
+	return !c.is(from, writeset.OpDelete) || !c.is(i, writeset.OpInsert)
+}
+
+// appendLocks adds, for tables with rows that have crossed, that they are to be locked. Nobody conflicts with that.
+func (c *section) appendLocks(w *writeset.Writeset, number func(int) uint32) {
+	locked := make([]bool, len(c.tables))
+	for i := range c.rows {
+		if c.chained && c.crossed(i) {
+			locked[c.rows[i].table], locked[c.rows[c.rows[i].origin-1].table] = true, true
+		}
+	}
+	for table, is := range locked {
+		if is {
+			w.Rows = append(w.Rows, writeset.Row{Table: number(table), Op: writeset.OpLock,
+				Image: []byte{byte(writeset.ExclusiveTable)}})
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ type section struct {
 	asked   int             // of them by Rereads
 	step    int             // of an open one, where its rows belong
 	half    int             // 1 and the place of the row that the last change has deleted; 0 for none
+	moved   bool            // by an update
 	chained bool            // some row has become another
 }
 
@@ -65,6 +66,8 @@ type change struct {
 	image          []byte
 	gone           bool // by a later TRUNCATE
 	became         int  // 1 and the place of the row that it has become, if its key has changed; 0 for none
+	origin         int  // 1 and the place where it was before all that was captured, if an update has brought it; or 0
+	there          bool // it was there before: nothing made it first
 
 	// Of a table without key:
 	was   []byte  // what an update found
@@ -120,6 +123,8 @@ func (c *Collector) add(r captured, err error) error {
 		return errors.New("capture: notes of large objects were not carried out")
 	case opDefinition, opFrozen, opTouched, opEmptied:
 		return c.step(r)
+	case opMoved:
+		r.op, r.moved = writeset.OpDelete, true
 	}
 	if r.op > opBulk {
 		return c.folded(r)
@@ -163,7 +168,7 @@ func (c *section) add1(table int, r captured, returned bool, run uint64) error {
 	}
 	ch.image, ch.run = r.image, run
 	ch.times++
-	c.chain(table, r.ident, r.op)
+	c.chain(table, r.ident, r.op, r.moved)
 	switch r.op {
 	case writeset.OpInsert:
 		ch.ins++
@@ -226,7 +231,7 @@ func (c *section) row(table int, r captured, returned bool, run uint64) (*change
 	if ident != 0 {
 		c.index[name] = len(c.rows)
 	}
-	c.rows = append(c.rows, change{table: table, ident: ident})
+	c.rows = append(c.rows, change{table: table, ident: ident, there: r.op != writeset.OpInsert})
 	return &c.rows[len(c.rows)-1], nil
 }
 
@@ -410,6 +415,7 @@ func (c *section) net() (*writeset.Writeset, error) {
 	if err := c.appendPieces(w, &keys, number); err != nil {
 		return nil, err
 	}
+	c.appendLocks(w, number)
 	w.Keys = keys.keys
 	w.AddTableKeys()
 	return w, nil

@@ -18,6 +18,7 @@ const maxKeys = 1 << 16
 // captured is one row of tutti.collect.
 type captured struct {
 	op     writeset.Op // 0 for the leading row
+	moved  bool        // a deletion that is the first half of an update
 	ident  uint64      // 0 = none
 	keys   []rowKey
 	many   []uint64 // identities, of a row that stands for many

@@ -463,7 +463,7 @@ func (t triggerCode) updateBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
 	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"),
 		writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, writeset.OpDelete,
+	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, opMoved,
 		array(k.stale), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	fresh, stale := k.changed()

@@ -14,10 +14,12 @@ func TestChangingKeysCount(t *testing.T) {
 	c.Connect(1).Do("CREATE TABLE moving(id int PRIMARY KEY, u int UNIQUE, n int)",
 		"CREATE TABLE rekeyed(id int PRIMARY KEY, k int, n int)",
 		"CREATE TABLE seats(k int PRIMARY KEY, seat int UNIQUE, n int)",
+		"CREATE TABLE places(k int PRIMARY KEY DEFERRABLE, seat int, n int)",
 		"CREATE TABLE numbered(k int PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY UNIQUE, n int)",
 		"INSERT INTO moving SELECT g, g, 0 FROM generate_series(1, 4) g",
 		"INSERT INTO rekeyed SELECT g, g, 0 FROM generate_series(1, 4) g",
 		"INSERT INTO seats SELECT g, g, 0 FROM generate_series(1, 4) g",
+		"INSERT INTO places SELECT g, g, 0 FROM generate_series(1, 4) g",
 		"INSERT INTO numbered(k, n) SELECT g, 0 FROM generate_series(1, 4) g")
 	c.Everywhere("SELECT count(*) FROM numbered", "4")
 	kinds := []struct {
@@ -31,6 +33,9 @@ func TestChangingKeysCount(t *testing.T) {
 		{table: "seats", sql: "BEGIN; UPDATE seats SET seat = seat + 100 WHERE (k + 1) / 2 = (%d + 1) / 2;" +
 			" UPDATE seats SET n = n + 1, seat = CASE WHEN k > 2 THEN 207 ELSE 203 END - 100 - seat WHERE (k + 1) / " +
 			"2 = (%[1]d + 1) / 2; COMMIT", by: 2},
+		// So do their keys.
+		{table: "places", sql: "BEGIN; UPDATE places SET n = n + 1 WHERE seat = %d; UPDATE places SET k = CASE WHEN " +
+			"seat > 2 THEN 7 ELSE 3 END - k WHERE (seat + 1) / 2 = (%[1]d + 1) / 2; COMMIT", by: 1},
 		{table: "numbered", sql: "UPDATE numbered SET n = n + 1, id = DEFAULT WHERE k = %d", by: 1},
 	}
 	var wg sync.WaitGroup
@@ -39,9 +44,9 @@ func TestChangingKeysCount(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for n := range 80 {
+			for n := range 100 {
 				kind := &kinds[n/2%len(kinds)]
-				sql := fmt.Sprintf(kind.sql, 1+(n/8+i)%4)
+				sql := fmt.Sprintf(kind.sql, 1+(n/10+i)%4)
 				tags, err := s.Run(sql)
 				switch {
 				case err == nil:

@@ -2,6 +2,7 @@ package captest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +15,18 @@ import (
 // A READ COMMITTED statement that waits for a row whose unique value or key is changed by what is applied
 // goes on with what has become of the row, as it would after the same UPDATE in one database.
 func TestWaitingStatementsFollow(t *testing.T) {
+	for _, bulk := range []bool{false, true} {
+		t.Run(fmt.Sprintf("bulk %t", bulk), func(t *testing.T) { follow(t, bulk) })
+	}
+}
+
+func follow(t *testing.T, bulk bool) {
 	p := newPair(t, "CREATE EXTENSION btree_gist",
 		"CREATE TABLE t(id int PRIMARY KEY, u int UNIQUE, n int)",
+		"CREATE TABLE late(id int PRIMARY KEY DEFERRABLE, u int, n int)",
+		"CREATE TABLE parted(p int, k int, u int, n int, PRIMARY KEY (p, k) DEFERRABLE) PARTITION BY LIST (p)",
+		"CREATE TABLE part1 PARTITION OF parted FOR VALUES IN (1)",
+		"CREATE TABLE part2 PARTITION OF parted FOR VALUES IN (2)",
 		"CREATE TABLE serial(id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, u int UNIQUE, n int)",
 		"CREATE TABLE beside(k int PRIMARY KEY, id int GENERATED ALWAYS AS IDENTITY, u int UNIQUE, n int)",
 		"CREATE TABLE keyless(u int UNIQUE, n int)", "CREATE TABLE counted(id int GENERATED ALWAYS AS IDENTITY, n int)",
@@ -76,6 +87,25 @@ func TestWaitingStatementsFollow(t *testing.T) {
 			[][]string{{"UPDATE t SET u = -1, id = 3 WHERE id = 1", "UPDATE t SET u = 1, id = 4 WHERE id = 2",
 				"UPDATE t SET u = 2 WHERE id = 3"}},
 			"UPDATE t SET n = n + 1", 2, 1, "(3,2,1) (4,1,1)"},
+		{"keys exchanged by a third one", "INSERT INTO late VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE late SET id = -1 WHERE id = 1", "UPDATE late SET id = 1 WHERE id = 2",
+				"UPDATE late SET id = 2 WHERE id = -1"}},
+			"UPDATE late SET n = n + 1 WHERE u = 1", 1, 0, "(1,2,0) (2,1,1)"},
+		{"keys exchanged at once", "INSERT INTO late VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"UPDATE late SET id = 3 - id"}}, "UPDATE late SET n = n + 1 WHERE u = 1", 1, 0,
+			"(1,2,0) (2,1,1)"},
+		{"keys handed on", "INSERT INTO late VALUES (1, 1, 0), (2, 2, 0), (3, 3, 0)",
+			[][]string{{"UPDATE late SET id = id + 1"}}, "UPDATE late SET n = n + 1 WHERE u = 1", 1, 0,
+			"(2,1,1) (3,2,0) (4,3,0)"},
+		{"a key that was deleted", "INSERT INTO t VALUES (1, 1, 0), (2, 2, 0)",
+			[][]string{{"DELETE FROM t WHERE id = 1", "UPDATE t SET id = 1 WHERE id = 2"}},
+			"UPDATE t SET n = n + 1 WHERE u = 2", 1, 0, "(1,2,1)"},
+		{"partitions exchanged", "INSERT INTO parted VALUES (1, 7, 1, 0), (2, 7, 2, 0)",
+			[][]string{{"UPDATE parted SET p = 3 - p"}}, "UPDATE parted SET n = n + 1 WHERE u = 1", 1, 0,
+			"(1,7,2,0) (2,7,1,1)"},
+		{"a key that was deleted in another partition", "INSERT INTO parted VALUES (1, 7, 1, 0), (2, 7, 2, 0)",
+			[][]string{{"DELETE FROM parted WHERE p = 2", "UPDATE parted SET p = 2"}},
+			"UPDATE parted SET n = n + 1 WHERE u = 1", 1, 0, "(2,7,1,1)"},
 		{"key of several columns", "INSERT INTO dropped VALUES (1, 2, DEFAULT, 0)",
 			[][]string{{"UPDATE dropped SET y = 7"}},
 			"UPDATE dropped SET n = n + 1", 1, 0, "(1,7,14,1)"},
@@ -103,12 +133,11 @@ func TestWaitingStatementsFollow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := *p
-			p.t = t
+			p.t, p.bulk = t, bulk
+			all := []string{"t", "serial", "beside", "keyless", "counted", "alone", "ex", "late", "parted", "dropped"}
 			p.exec(p.a, "BEGIN; SET LOCAL tutti.tx = off; SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL "+
-				"session_replication_role = replica; TRUNCATE t, serial, beside, keyless, counted, alone, ex, "+
-				"dropped RESTART IDENTITY; COMMIT")
-			p.exec(p.b, "TRUNCATE public.t, public.serial, public.beside, public.keyless, public.counted, "+
-				"public.alone, public.ex, public.dropped")
+				"session_replication_role = replica; TRUNCATE "+strings.Join(all, ", ")+" RESTART IDENTITY; COMMIT")
+			p.exec(p.b, "TRUNCATE public."+strings.Join(all, ", public."))
 			p.tx(c.fill)
 			p.equal()
 			for _, sql := range c.txs {
@@ -117,10 +146,8 @@ func TestWaitingStatementsFollow(t *testing.T) {
 			p.unfit = 0
 			rows := p.waits(c.wait)
 			var got string
-			p.scan(p.b,
-				`SELECT coalesce(string_agg(x, ' ' ORDER BY x), '') FROM (SELECT t::text FROM public.t UNION ALL SELECT t::text FROM public.serial t UNION ALL SELECT t::text FROM public.beside t
-				UNION ALL SELECT t::text FROM public.keyless t UNION ALL SELECT t::text FROM public.counted t UNION ALL SELECT t::text FROM public.alone t UNION ALL SELECT t::text FROM public.ex t
-				UNION ALL SELECT t::text FROM public.dropped t) AS _(x)`, &got)
+			p.scan(p.b, "SELECT coalesce(string_agg(x, ' ' ORDER BY x), '') FROM (SELECT t::text FROM public."+
+				strings.Join(all, " t UNION ALL SELECT t::text FROM public.")+" t) AS _(x)", &got)
 			if rows != c.rows || got != c.want || p.unfit != c.unfit {
 				t.Errorf("the statement changed %d rows and left %s, want %d and %s; %d attempts failed, want %d", rows,
 					got, c.rows, c.want, p.unfit, c.unfit)

@@ -11,9 +11,9 @@ import (
 type Catalog struct {
 	// Partial is true when there may be other tables, as they were before.
 	Partial   bool        `json:"partial"`
-	Names     [][2]string `json:"names"` // then: schema and name of all tables, nil if none can have gone
+	Gone      [][2]string `json:"gone"` // then: schema and name of tables that are not there, or not captured, any more
 	Tables    []TableDesc `json:"tables"`
-	Functions []string    `json:"functions"` // generated functions that exist, sorted
+	Functions []string    `json:"functions"` // generated functions that exist, sorted, unless it is partial
 }
 
 // TableDesc describes one table whose rows are captured: permanent, ordinary (or a leaf

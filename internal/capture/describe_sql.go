@@ -44,21 +44,13 @@ func describeFunctions() string {
 		"SET enable_material = on "
 	return describeFunction("describe_some", indexes, apart) + describeFunction("describe_many", usual, "") +
 		install("describe.sql", words{
-			"index_plans":  indexPlans,
-			"rename_tag":   renameTag,
-			"move_tag":     moveTag,
-			"index_tag":    indexTag,
-			"few":          fewTables,
-			"creates_only": createsOnly,
+			"index_plans": indexPlans,
+			"rename_tag":  renameTag,
+			"move_tag":    moveTag,
+			"index_tag":   indexTag,
+			"few":         fewTables,
 		})
 }
-
-// createsOnly is SQL for whether the transaction's definitions were none that can leave functions of ours
-// without a table. Those that a table had before are known by its triggers.
-const createsOnly = "(SELECT string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') <@ '{CREATE " +
-	"TABLE,ALTER TABLE,RENAME COLUMN,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE TABLE " +
-	"AS,SELECT INTO,CREATE VIEW,CREATE SEQUENCE,CREATE FUNCTION,CREATE PROCEDURE,CREATE SCHEMA,CREATE TYPE,CREATE " +
-	"DOMAIN,COMMENT,GRANT,REVOKE}')"
 
 // triggerList are triggerNames as SQL.
 var triggerList = "'" + strings.Join(triggerNames, "', '") + "'"

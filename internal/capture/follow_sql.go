@@ -49,9 +49,9 @@ func dropFunctions(names []string) string {
 	return "SELECT tutti.drop_functions(" + nameArray(names) + ")"
 }
 
-// dropDirects drops the direct functions of a table but one.
-func dropDirects(schema, name, kept string) string {
-	return fmt.Sprintf("SELECT tutti.drop_directs('%s', '%s')", directPrefix(schema, name), kept)
+// dropFunctionsOf drops the functions of tables, given by their keys in hexadecimal, but for some.
+func dropFunctionsOf(tables, kept []string) string {
+	return "SELECT tutti.drop_functions_of(" + nameArray(tables) + ", " + nameArray(kept) + ")"
 }
 
 // hidden marks the triggers of a table as internal ones, or takes the mark away: psql and pg_dump pass

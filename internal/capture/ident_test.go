@@ -44,18 +44,27 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 	if len(got) != 1 || got[0] != "SELECT tutti.drop_functions('{final_0123456789abcdef}')" {
 		t.Fatalf("statements are %q", got)
 	}
-	// Of a partial description without names, only what is of described tables can be dropped.
-	stale := directPrefix("s", "t") + "0123456789abcdef"
-	got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d},
-		Functions: []string{directPrefix("s", "u") + "0123456789abcdef", stale}})
-	if len(got) != 1 || got[0] != "SELECT tutti.drop_functions('{"+stale+"}')" {
-		t.Fatalf("statements are %q", got)
-	}
-	// Where nothing could have gone no functions are listed, and those that a changed table had are looked for.
-	d.Trigger = "capture_0123456789abcdef"
-	if got = Refresh(Catalog{Partial: true, Tables: []TableDesc{d}}); !slices.ContainsFunc(got,
-		func(s string) bool { return strings.HasPrefix(s, "SELECT tutti.drop_directs('"+directPrefix("s", "t")) }) {
-		t.Fatalf("statements are %q", got)
+	// Of a partial description, what tables had that are gone, or changed, or had another name, is looked for.
+	here, there := keyText("s", "t"), keyText("s", "u")
+	for _, x := range []struct {
+		trigger string
+		gone    [][2]string
+		left    []string
+	}{
+		{d.Trigger, nil, nil},
+		{d.Trigger, [][2]string{{"s", "u"}}, []string{there}},
+		{"", nil, []string{here}},
+		{"capture_" + there + strings.TrimPrefix(d.Trigger, "capture_"+here), nil, []string{there}},
+		{"capture_" + there + "_0_0", nil, []string{here, there}},
+	} {
+		d.Trigger = x.trigger
+		all := Refresh(Catalog{Partial: true, Tables: []TableDesc{d}, Gone: x.gone})
+		got = slices.DeleteFunc(all, func(s string) bool { return !strings.Contains(s, "drop_functions") })
+		slices.Sort(x.left)
+		want := "SELECT tutti.drop_functions_of('{" + strings.Join(x.left, ",") + "}', '{" + Signature(d)
+		if x.left == nil && got != nil || x.left != nil && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+			t.Errorf("with trigger %s and gone %v, statements are %q, want %s", x.trigger, x.gone, got, want)
+		}
 	}
 	d.Trigger = Signature(d)
 	if got = Refresh(Catalog{Tables: []TableDesc{d}, Functions: []string{d.Trigger}}); got != nil {

@@ -78,6 +78,9 @@ func inPlace() []string {
 // there were some, made: what has changed since is this transaction's, locks: the tables that were changed.
 func outsideFunction() string {
 	trees := strings.TrimSpace(expand("trees.sql", nil))
+	// With conditions apart from each other PostgreSQL reads for the second one only what is asked for.
+	const functions = "(SELECT * FROM pg_proc WHERE oid >= 16384 AND NOT fresh UNION ALL SELECT * FROM pg_proc " +
+		"WHERE oid = ANY (news))"
 	list := func(names []string) string { return "'" + strings.Join(names, "','") + "'" }
 	return install("outside.sql", words{
 		"outside_names":     list(OutsideFunctions),
@@ -89,6 +92,8 @@ func outsideFunction() string {
 		"outside_all":       OutsideAll,
 		"own_functions":     list(inPlace()),
 		"trees":             trees,
-		"written":           fragment("outside_written.sql", words{"trees": trees, "own_functions": list(inPlace())}),
+		"functions":         functions,
+		"written": fragment("outside_written.sql", words{"trees": trees, "functions": functions,
+			"own_functions": list(inPlace())}),
 	})
 }

@@ -39,22 +39,30 @@ func (g *generated) functions() []string {
 	return out
 }
 
-func (g *generated) captureName() string { return "capture_" + g.signature + "_" + g.shape }
+// All names begin with a kind and the table, so that those of a table can be found.
 
-func (g *generated) bulkName() string { return "bulk_" + g.signature }
+func (g *generated) captureName() string {
+	return "capture_" + keyText(g.schema, g.name) + "_" + g.signature + "_" + g.shape
+}
 
-// directName begins with the table, so that Refresh knows whose it is.
+func (g *generated) bulkName() string { return "bulk_" + keyText(g.schema, g.name) + "_" + g.signature }
+
 func (g *generated) directName() string { return directPrefix(g.schema, g.name) + g.directed }
 
-// prefixLen is how long a direct function's prefix is.
-const prefixLen = len("direct_0123456789abcdef_")
+func directPrefix(schema, name string) string { return "direct_" + keyText(schema, name) + "_" }
 
-func directPrefix(schema, name string) string {
-	return fmt.Sprintf("direct_%016x_", TableKey(schema, name))
+// keyText is a table's key in hexadecimal.
+func keyText(schema, name string) string { return fmt.Sprintf("%016x", TableKey(schema, name)) }
+
+// ofTable is the key, in hexadecimal, of the table that a function was made for; of one of earlier versions it may be
+// nobody's.
+func ofTable(function string) string {
+	_, rest, _ := strings.Cut(function, "_")
+	return rest[:min(len(rest), 16)]
 }
 
 // finalName depends on the table alone, so that the decoder knows it.
-func finalName(schema, name string) string { return fmt.Sprintf("final_%016x", TableKey(schema, name)) }
+func finalName(schema, name string) string { return "final_" + keyText(schema, name) }
 
 // Signature names the triggers a table should have; it differs when anything they depend on
 // does, and between tables.
@@ -145,37 +153,37 @@ func (g *generated) reshape(t *TableDesc) []string {
 // gives nil. Run them in order in the transaction that changed the schema, as a superuser, with
 // DDLSetting on.
 func Refresh(c Catalog) []string {
-	var out, made, old []string
-	wanted := make(map[string]bool, 2*len(c.Tables))
+	var out, made, left, wanted []string // left are the keys of tables with functions that are not wanted any more
+	for _, t := range c.Gone {
+		left = append(left, keyText(t[0], t[1]))
+	}
 	for _, t := range c.Tables {
 		g := generate(&t)
 		names := g.functions()
-		for _, n := range names {
-			wanted[n] = true
+		wanted = append(wanted, names...)
+		if g.installed(&t) {
+			continue
 		}
-		switch {
-		case g.installed(&t):
-		case g.reshapes(&t):
+		if t.Trigger != "" { // it may have had another name
+			left = append(left, ofTable(t.Trigger))
+		}
+		if g.reshapes(&t) {
 			out = append(out, refit(&t, g.reshape(&t)))
-		default:
-			out = append(out, refit(&t, TriggerSQL(t)))
-			made = append(made, names...)
-			for _, f := range slices.Compact(append([]string{t.Trigger}, t.Bulk...)) {
-				if f != "" && !slices.Contains(names, f) && !slices.Contains(c.Functions, f) { // not all were listed
-					old = append(old, f)
-				}
-			}
-			if c.Partial && c.Names == nil { // no functions were listed
-				out = append(out, dropDirects(t.Schema, t.Name, g.directName()))
-			}
+			continue
 		}
+		left = append(left, keyText(t.Schema, t.Name))
+		out = append(out, refit(&t, TriggerSQL(t)))
+		made = append(made, names...)
 	}
-	known := c.known()
-	for _, f := range c.Functions {
-		if !wanted[f] && !known(f) {
-			old = append(old, f)
-		}
+	if c.Partial && left != nil {
+		slices.Sort(left)
+		out = append(out, dropFunctionsOf(slices.Compact(left), wanted))
 	}
+	slices.Sort(wanted)
+	old := slices.DeleteFunc(slices.Clone(c.Functions), func(f string) bool {
+		_, is := slices.BinarySearch(wanted, f)
+		return is
+	})
 	if len(old) > 0 {
 		out = append(out, dropFunctions(old))
 	}
@@ -208,26 +216,6 @@ func (c *Catalog) Installed() {
 		if t.Trigger, t.Bulk = g.captureName(), nil; g.bulk != "" {
 			t.Bulk = []string{g.bulkName(), g.bulkName(), g.bulkName()}
 		}
-	}
-}
-
-// known tells, of a partial description, which generated functions are of tables that were not described;
-// without names, all that are not of tables that were.
-func (c *Catalog) known() func(function string) bool {
-	own, others := make(map[string]bool, 2*len(c.Tables)), make(map[string]bool, 2*len(c.Names))
-	for i := range c.Tables {
-		t := &c.Tables[i]
-		own[finalName(t.Schema, t.Name)], own[directPrefix(t.Schema, t.Name)] = true, true
-	}
-	for _, n := range c.Names {
-		others[finalName(n[0], n[1])], others[directPrefix(n[0], n[1])] = true, true
-	}
-	return func(f string) bool {
-		prefix := f[:min(len(f), prefixLen)]
-		if own[prefix] || own[f] || !c.Partial {
-			return false
-		}
-		return c.Names == nil || others[prefix] || others[f]
 	}
 }
 

@@ -39,6 +39,9 @@ BEGIN
     END IF;
     RETURN;
   END IF;
+  IF TG_EVENT OPERATOR(pg_catalog.=) 'sql_drop' THEN
+    PERFORM tutti.note_gone();
+  END IF;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.=) ANY ('{ALTER TABLE,CREATE MATERIALIZED VIEW,REFRESH MATERIALIZED VIEW}'::pg_catalog._text) THEN
     PERFORM tutti.refuse_drift(TG_TAG, coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query()));
   END IF;
@@ -141,6 +144,14 @@ BEGIN
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);
+END $tutti$;
+-- Which tables the transaction has dropped, for tutti.describe.
+CREATE OR REPLACE FUNCTION tutti.note_gone() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE gone jsonb := (SELECT jsonb_agg(jsonb_build_array(schema_name, object_name)) FROM pg_event_trigger_dropped_objects() WHERE object_type = 'table' AND NOT is_temporary);
+BEGIN
+  IF gone IS NOT NULL THEN
+    PERFORM set_config('tutti.gone', (coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb || gone)::text, true);
+  END IF;
 END $tutti$;
 -- PostgreSQL lets a COMMENT on a large object that has waited for its removal go on, and tells nobody of it. The comment would be
 -- found with the next object of that number, at one member.

@@ -33,7 +33,7 @@ BEGIN
             UNION ALL SELECT c.reltype FROM pg_depend d JOIN pg_class c ON c.oid = d.objid WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass AND c.reltype <> 0) n)
         SELECT coalesce(i.indrelid, d.objid) FROM y CROSS JOIN LATERAL (SELECT * FROM pg_depend d WHERE d.refclassid = 'pg_type'::regclass AND d.refobjid = y.oid AND d.classid = 'pg_class'::regclass OFFSET 0) d LEFT JOIN pg_index i ON i.indexrelid = d.objid);
     END IF;
-    RETURN tutti.describe_some(wanted, false, NOT {{creates_only}});
+    RETURN tutti.describe_some(wanted, false, true);
   END IF;
   RETURN tutti.describe_all();
 END $tutti$;

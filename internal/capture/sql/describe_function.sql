@@ -1,5 +1,5 @@
 DROP FUNCTION IF EXISTS tutti.{{name}}(pg_catalog._oid, pg_catalog.bool); -- of earlier versions
--- Describes tables, see DescribeQuery. Whole: they are all that there are. Sweeps: functions whose tables are gone are looked for. What most tables do not have is not even planned
+-- Describes tables, see DescribeQuery. Whole: they are all that there are. Sweeps: so are tables that are gone, or not captured any more. What most tables do not have is not even planned
 -- for them: types of users, code, foreign keys. STABLE: all of it is seen as it is at one moment.
 CREATE OR REPLACE FUNCTION tutti.{{name}}(asked pg_catalog._oid, whole pg_catalog.bool, sweeps pg_catalog.bool) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off{{settings}}AS $tutti$
 #variable_conflict use_column
@@ -9,7 +9,7 @@ DECLARE
   odd bool; -- there are types besides PostgreSQL's usual ones
   user_types json := '{}'; bases json := '{}'; foreign_keys json := '{}'; -- by OID of the type, or the table
   running oid[] := '{}'; stored oid[] := '{}'; -- tables with code: that runs when a row is written, or cannot be passed over
-  list json := '[]'; names json; functions json := '[]';
+  list json := '[]'; gone jsonb := '[]'; functions json := '[]';
 BEGIN
   odd := EXISTS (SELECT FROM pg_attribute WHERE attrelid = ANY (wanted) AND attnum > 0 AND NOT attisdropped AND atttypid >= 10000);
   IF odd THEN
@@ -100,15 +100,11 @@ BEGIN
     END IF;
   END IF;
   IF whole THEN
-    functions := (SELECT coalesce(json_agg(proname ORDER BY proname), '[]') FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16})?$');
-  ELSIF sweeps THEN -- a table may be gone, or not be captured any more
-    names := (SELECT coalesce(json_agg(json_build_array(n.nspname, c.relname)), '[]') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-      WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti'));
-    functions := (SELECT coalesce(json_agg(p.proname ORDER BY p.proname), '[]') FROM pg_proc p
-      WHERE (p.proname >= 'capture_' AND p.proname < 'captureb' OR p.proname >= 'bulk_' AND p.proname < 'bulka' OR p.proname >= 'final_' AND p.proname < 'finala' OR p.proname >= 'direct_' AND p.proname < 'directa')
-        AND p.pronamespace = 'tutti'::regnamespace AND (p.proname >= 'd' OR NOT EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid
-          WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND g.tgrelid <> ALL (asked))));
+    functions := (SELECT coalesce(json_agg(proname ORDER BY proname), '[]') FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16}){0,2}$');
+  ELSIF sweeps THEN
+    gone := coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb || (SELECT coalesce(jsonb_agg(jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_class c
+      JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (asked) AND c.oid <> ALL (wanted) AND (c.relkind = 'r' OR c.relkind = 'v' AND strpos(current_setting('tutti.tags', true), 'CREATE RULE') > 0));
   END IF;
-  RETURN json_build_object('partial', NOT whole, 'tables', list, 'names', names, 'functions', functions);
+  RETURN json_build_object('partial', NOT whole, 'tables', list, 'gone', gone, 'functions', functions);
 END $tutti$;
 REVOKE ALL ON FUNCTION tutti.{{name}} FROM PUBLIC;

@@ -14,9 +14,11 @@ BEGIN
     EXECUTE concat('DROP FUNCTION IF EXISTS ', list, ' CASCADE');
   END IF;
 END $tutti$;
--- Drops the direct functions of a table but one.
-CREATE OR REPLACE FUNCTION tutti.drop_directs(prefix pg_catalog.text, kept pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
-DECLARE old name[] := ARRAY(SELECT proname FROM pg_proc WHERE proname >= prefix::name AND proname < (prefix || 'g')::name AND proname <> kept::name AND pronamespace = 'tutti'::regnamespace);
+DROP FUNCTION IF EXISTS tutti.drop_directs(pg_catalog.text, pg_catalog.text); -- of earlier versions
+-- Drops the functions of tables, given by their keys in hexadecimal, but for some.
+CREATE OR REPLACE FUNCTION tutti.drop_functions_of(tables pg_catalog._text, kept pg_catalog._name) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
+DECLARE old name[] := ARRAY(SELECT p.proname FROM unnest(tables) t CROSS JOIN unnest('{capture,bulk,direct,final}'::text[]) k
+  JOIN pg_proc p ON p.proname >= concat(k, '_', t)::name AND p.proname < concat(k, '_', t, 'g')::name WHERE p.proname <> ALL (kept) AND p.pronamespace = 'tutti'::regnamespace);
 BEGIN
   IF old <> '{}' THEN
     PERFORM tutti.drop_functions(old);
@@ -95,12 +97,12 @@ BEGIN
   SELECT rolsuper INTO super FROM pg_roles WHERE rolname = who;
   events := {{events_query}};
 END $tutti$;
--- Gives the applier its own settings back; what was noted of the kinds of definitions is kept.
+-- Gives the applier its own settings back; what was noted of the definitions is kept.
 CREATE OR REPLACE FUNCTION tutti.own_settings() RETURNS pg_catalog.void LANGUAGE plpgsql AS $tutti$
-DECLARE tags pg_catalog.text := pg_catalog.current_setting('tutti.tags', true);
+DECLARE tags pg_catalog.text := pg_catalog.current_setting('tutti.tags', true); gone pg_catalog.text := pg_catalog.current_setting('tutti.gone', true);
 BEGIN
   RESET ALL;
-  PERFORM pg_catalog.set_config('tutti.tags', tags, true), pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('client_min_messages', 'warning', true);
+  PERFORM pg_catalog.set_config('tutti.tags', tags, true), pg_catalog.set_config('tutti.gone', gone, true), pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('client_min_messages', 'warning', true);
 END $tutti$;
 -- What is told of a database besides its tables, see catalog. A transaction that has only made or changed what it has locked
 -- says nothing of the rest: then views, rights or code are NULL, which leaves them as they were. Known: what was before is known,
@@ -120,7 +122,8 @@ BEGIN
       OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.condeferrable AND c.relpersistence <> 't' AND c.oid <> 'tutti.inside'::regclass);
   END IF;
   IF (tags <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,CREATE FUNCTION,CREATE PROCEDURE,CREATE AGGREGATE,CREATE OPERATOR,CREATE TYPE,CREATE DOMAIN,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,COMMENT,GRANT,REVOKE}') IS NOT TRUE THEN
-    views := ARRAY(SELECT DISTINCT c.relname::text FROM pg_class c WHERE c.relkind IN ('v', 'm', 'f'));
+    views := ARRAY(SELECT DISTINCT c.relname::text FROM (SELECT ev_class FROM pg_rewrite UNION ALL SELECT ftrelid FROM pg_foreign_table) r(oid) JOIN pg_class c ON c.oid = r.oid
+      WHERE c.relkind IN ('v', 'm', 'f')); -- all views have a rule
   END IF;
   IF granted OR (tags <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,CREATE FUNCTION,CREATE PROCEDURE,CREATE AGGREGATE,CREATE OPERATOR,CREATE TYPE,CREATE DOMAIN,DROP FUNCTION,DROP PROCEDURE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,CREATE VIEW,DROP VIEW,COMMENT}') IS NOT TRUE THEN
     rights := ARRAY(SELECT c.relname::text FROM pg_class c WHERE c.oid IN (SELECT a.attrelid FROM pg_attribute a WHERE a.attacl IS NOT NULL));
@@ -144,4 +147,4 @@ BEGIN
   RETURN EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.tgrelid = ANY (wanted) AND g.tgdeferrable AND c.relpersistence <> 't')
     OR EXISTS (SELECT FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.conrelid = ANY (wanted) AND k.condeferrable AND c.relpersistence <> 't');
 END $tutti$;
-REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_directs, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.locked, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.narrow, tutti.defers FROM PUBLIC;
+REVOKE ALL ON FUNCTION tutti.adopt_functions, tutti.drop_functions, tutti.drop_functions_of, tutti.rename_function, tutti.rename_direct, tutti.refit, tutti.hide_triggers, tutti.locked, tutti.touched, tutti.ready, tutti.own_settings, tutti.besides, tutti.narrow, tutti.defers FROM PUBLIC;

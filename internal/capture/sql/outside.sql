@@ -8,6 +8,8 @@ DECLARE
   runs text[]; -- or runs a text
   -- The transaction has made, or changed, what may do so, as nothing did before.
   fresh bool := made AND known AND NOT had AND current_setting('tutti.tags', true) <> '' AND current_setting('tutti.tags', true) !~ 'EXTENSION|LANGUAGE';
+  confined bool := fresh AND tags IS NOT NULL;
+  news oid[] := '{}'; -- functions that it has made, or changed, if fresh
   kinds text[]; functions bool[]; oids oid[]; names text[]; -- what does so by itself
   found text[] := CASE WHEN silent THEN '{h}' ELSE '{}' END;
 BEGIN
@@ -22,16 +24,19 @@ BEGIN
   END IF;
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
     FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR proname >= 'tutti_lo' AND proname < 'tutti_lp') AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
-  IF NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace AND NOT (pronamespace = 'pg_catalog'::regnamespace AND proname IN ({{own_functions}})))
+  IF fresh AND (tags <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,ALTER TABLE,CREATE INDEX,ALTER INDEX,CREATE VIEW,CREATE MATERIALIZED VIEW,CREATE DOMAIN,CREATE SEQUENCE,CREATE TRIGGER,CREATE RULE,CREATE POLICY,COMMENT,GRANT,REVOKE}') IS NOT TRUE THEN
+    news := ARRAY(SELECT oid FROM pg_proc WHERE oid >= 16384 AND age(xmin) <= 0 AND pronamespace <> 'tutti'::regnamespace);
+  END IF;
+  IF NOT fresh AND NOT EXISTS (SELECT FROM pg_proc WHERE oid >= 16384 AND pronamespace <> 'tutti'::regnamespace AND NOT (pronamespace = 'pg_catalog'::regnamespace AND proname IN ({{own_functions}})))
      AND NOT EXISTS (SELECT FROM pg_operator WHERE oid >= 16384) AND NOT EXISTS (SELECT FROM pg_cast WHERE oid >= 16384)
      AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) JOIN unnest(own || runs) o ON strpos(t.tree, o) > 0) THEN
     RETURN found; -- nobody has written anything: to plan what follows takes as long as the whole description
   END IF;
   WITH {{written}}
   SELECT array_agg(kind), array_agg(function), array_agg(oid), array_agg(name) INTO kinds, functions, oids, names FROM (
-    SELECT k.kind, true, p.oid, p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
+    SELECT k.kind, true, p.oid, p.proname::text FROM {{functions}} p JOIN pg_language l ON l.oid = p.prolang CROSS JOIN LATERAL (
         SELECT 'o' AS kind WHERE NOT l.lanpltrusted AND l.lanname <> 'internal' UNION ALL SELECT 'h' WHERE silent) k
-      WHERE p.oid >= 16384 AND (NOT fresh OR age(p.xmin) <= 0) AND p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
+      WHERE p.pronamespace <> 'tutti'::regnamespace AND (l.lanname = 'internal' OR l.lanname = 'c'
         AND NOT EXISTS (SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
           AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname IN ({{inside_extensions}}) AND NOT (k.kind = 'h' AND e.extname IN ({{hiding_extensions}})))
         OR l.lanname <> 'c' AND NOT l.lanpltrusted)
@@ -40,15 +45,15 @@ BEGIN
     UNION SELECT 'h', true, c.oid, c.name FROM code c WHERE c.unread OR silent AND (c.text ~ '\m(execute|{{hiding_pattern}})\M|tutti_lo' OR EXISTS (SELECT FROM unnest(runs) o WHERE strpos(c.text, o) > 0))
     UNION SELECT k.kind, false, t.rel, r.relname FROM trees t JOIN pg_class r ON r.oid = t.rel CROSS JOIN (VALUES ('o', own), ('h', runs)) k(kind, called)
       WHERE EXISTS (SELECT FROM unnest(k.called) o WHERE strpos(t.tree, o) > 0)
-    UNION SELECT 'h', false, 0::oid, '*' FROM pg_proc p WHERE silent AND p.oid < 16384 AND starts_with(p.proname, 'tutti_lo') AND p.pronamespace = 'pg_catalog'::regnamespace
+    UNION SELECT 'h', false, 0::oid, '*' FROM pg_proc p WHERE silent AND p.oid < 16384 AND p.proname >= 'tutti_lo' AND p.proname < 'tutti_lp' AND p.pronamespace = 'pg_catalog'::regnamespace
       AND (EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid) OR EXISTS (SELECT FROM pg_cast WHERE castfunc = p.oid))
-    UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid WHERE silent AND p.oid >= 16384 AND (NOT fresh OR age(p.xmin) <= 0) AND EXISTS (SELECT FROM unnest(runs) o
+    UNION SELECT 'h', true, p.oid, p.proname::text FROM pg_aggregate a JOIN {{functions}} p ON p.oid = a.aggfnoid WHERE silent AND EXISTS (SELECT FROM unnest(runs) o
       WHERE o IN (concat('funcid ', aggtransfn::oid, ' '), concat('funcid ', aggfinalfn::oid, ' '), concat('funcid ', aggcombinefn::oid, ' '), concat('funcid ', aggmtransfn::oid, ' ')))
   ) item(kind, function, oid, name); -- else a relation
   IF kinds IS NULL THEN
     RETURN found;
   END IF;
-  fresh := false; -- and what calls, or may mean, one that does, of whatever age
+  fresh := false; confined := false; news := '{}'; -- and what calls, or may mean, one that does, of whatever age
   WITH RECURSIVE {{written}}, item(kind, function, oid, name) AS (
     SELECT kind, function, oid, name COLLATE "C" FROM unnest(kinds, functions, oids, names) AS u(kind, function, oid, name)
     UNION SELECT i.kind, n.* FROM item i CROSS JOIN LATERAL (

@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION tutti.adopt_definitions() RETURNS pg_catalog.void LAN
 BEGIN
   EXECUTE format('WITH d AS (DELETE FROM tutti.definitions WHERE xid = txid_current() RETURNING n, data)
     INSERT INTO %s SELECT txid_current(), n, '''', {{op_definition}}, NULL, NULL, convert_to(data::text, ''UTF8'') FROM d', tutti.captures());
-  PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true), set_config('tutti.rewritten', '', true);
+  PERFORM set_config('tutti.defined', '', true), set_config('tutti.tags', '', true), set_config('tutti.gone', '', true), set_config('tutti.rewritten', '', true);
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note(data pg_catalog.bytea) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 DECLARE d jsonb := convert_from(data, 'UTF8')::jsonb;

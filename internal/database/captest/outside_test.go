@@ -103,7 +103,7 @@ func TestOutside(t *testing.T) {
 // TestOutsideAtOnce: where nothing did anything outside of the database, only what a transaction has made is looked at.
 // It tells as much as everything does.
 func TestOutsideAtOnce(t *testing.T) {
-	p := newPair(t, "CREATE TABLE plain(id int PRIMARY KEY, x int)", "CREATE DOMAIN asked AS int",
+	p := newPair(t, "CREATE TABLE plain(id int PRIMARY KEY, x int)", "CREATE DOMAIN asked AS int", "CREATE TABLE asks(a asked)",
 		"CREATE FUNCTION calls() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"CREATE VIEW calling AS SELECT calls() AS x",
 		"CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
@@ -114,6 +114,7 @@ func TestOutsideAtOnce(t *testing.T) {
 		{"ALTER TABLE plain ADD CHECK " + emits, "INSERT INTO plain VALUES (1)"},
 		{"CREATE DOMAIN other AS int CHECK " + emits + "; CREATE TABLE typed(id other)",
 			"INSERT INTO typed VALUES (1)"},
+		{"ALTER DOMAIN asked ADD CHECK " + emits + " NOT VALID", "INSERT INTO asks VALUES (1)"},
 		{"CREATE TRIGGER f AFTER INSERT ON plain FOR EACH ROW WHEN (new.x > 0 AND " + emits +
 			") EXECUTE FUNCTION fires()",
 			"INSERT INTO plain VALUES (1)"},

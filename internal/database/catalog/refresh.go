@@ -151,7 +151,7 @@ func Look(ctx context.Context, q Querier, before *Tables, first ...string) (*Fol
 // Install gives the tables their triggers.
 func (f *Followed) Install(ctx context.Context) (*Tables, error) {
 	statements := append(capture.Refresh(f.tables), capture.SettleSequences,
-		"SELECT set_config('tutti.tags', '', true)")
+		"SELECT set_config('tutti.tags', '', true), set_config('tutti.gone', '', true)")
 	if f.beside.events { // else not: PostgreSQL would forget the plan of the description
 		statements = []string{capture.Unseen(statements)}
 	}
@@ -359,14 +359,11 @@ func (t *Tables) besides(c capture.Catalog) map[[2]string]*table {
 	for _, d := range c.Tables {
 		described[d.OID] = true
 	}
-	there := make(map[[2]string]bool, len(c.Names))
-	for _, n := range c.Names {
-		there[n] = true
-	}
 	out := maps.Clone(t.byName)
-	maps.DeleteFunc(out, func(n [2]string, x *table) bool {
-		return described[x.capture.OID] || c.Names != nil && !there[n]
-	})
+	maps.DeleteFunc(out, func(_ [2]string, x *table) bool { return described[x.capture.OID] })
+	for _, n := range c.Gone {
+		delete(out, n)
+	}
 	return out
 }
 

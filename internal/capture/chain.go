@@ -7,8 +7,8 @@ import "github.com/tuttidb/tutti/internal/writeset"
 // nothing in the end. So what is left of such a chain is put together again. Where a row has come to the key of another
 // one, its deletion and its insertion are not both left: who applies them locks the table.
 
-// opMoved is the op of a deletion that is the first half of an update; the next row is the other. From a row that
-// leaves for another partition PostgreSQL makes a deletion and an insertion itself.
+// opMoved is the op of a deletion that is the first half of an update; the next row is the other. If a row leaves for
+// another partition PostgreSQL tells of a deletion and an insertion.
 const opMoved = 12
 
 // chain notes whether a change follows the deletion of the row that it makes anew. moved: the deletion is the first
@@ -19,7 +19,7 @@ func (c *section) chain(table int, ident uint64, op writeset.Op, moved bool) {
 		c.rows[i].origin = 0
 		if c.half > 0 && c.half != i+1 {
 			c.rows[c.half-1].became, c.chained = i+1, true
-			if c.moved || c.rows[c.half-1].table != table {
+			if c.moved {
 				c.rows[i].origin = c.origin(c.half - 1)
 			}
 		}
@@ -29,21 +29,25 @@ func (c *section) chain(table int, ident uint64, op writeset.Op, moved bool) {
 	}
 }
 
-// origin is 1 and the place where the row at a place was before all that was captured; 0 if it was not there.
+// origin is 1 and the place from which updates have brought the row at a place.
 func (c *section) origin(i int) int {
-	if ch := &c.rows[i]; ch.origin != 0 || !ch.there {
-		return ch.origin
+	if from := c.rows[i].origin; from != 0 {
+		return from
 	}
 	return i + 1
 }
 
-// crossed reports whether the i-th row has come to where another one was, or has left its place to another one.
+// crossed reports whether the i-th row was there before, and has come to where another one was, or has left its place
+// to another one.
 func (c *section) crossed(i int) bool {
 	from := c.rows[i].origin - 1
 	if from < 0 || from == i || c.rows[i].gone || c.is(i, 0) || c.is(i, writeset.OpDelete) {
 		return false
 	}
-	return !c.is(from, writeset.OpDelete) || !c.is(i, writeset.OpInsert)
+	if c.is(from, writeset.OpDelete) {
+		return !c.is(i, writeset.OpInsert)
+	}
+	return !c.rows[from].gone && !c.is(from, 0) && !c.is(from, writeset.OpInsert)
 }
 
 // appendLocks adds, for tables with rows that have crossed, that they are to be locked. Nobody conflicts with that.
@@ -51,7 +55,7 @@ func (c *section) appendLocks(w *writeset.Writeset, number func(int) uint32) {
 	locked := make([]bool, len(c.tables))
 	for i := range c.rows {
 		if c.chained && c.crossed(i) {
-			locked[c.rows[i].table], locked[c.rows[c.rows[i].origin-1].table] = true, true
+			locked[c.rows[i].table] = true
 		}
 	}
 	for table, is := range locked {

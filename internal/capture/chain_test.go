@@ -42,6 +42,8 @@ func TestChains(t *testing.T) {
 		{"come to where one was deleted", []step{{del, 1}, {mov, 2}, {ins, 1}}, []uint64{1}, "=1 -2 lock"},
 		{"gone, and another one made there", []step{{mov, 1}, {ins, 2}, {ins, 1}}, []uint64{1}, "=1 +2 lock"},
 		{"made, and come to where one was deleted", []step{{ins, 9}, {del, 1}, {mov, 9}, {ins, 1}}, []uint64{1}, "=1"},
+		{"made, and moved", []step{{ins, 1}, {mov, 1}, {ins, 2}}, nil, "+2"},
+		{"made, and another one that was there moved", []step{{ins, 2}, {mov, 2}, {ins, 3}}, []uint64{2}, "=2 +3 lock"},
 		{"by updates, and back", []step{{mov, 1}, {ins, 11}, {mov, 11}, {ins, 1}}, []uint64{1}, "=1"},
 		{"by updates, twice", []step{{mov, 1}, {ins, 11}, {mov, 2}, {ins, 12}, {mov, 11}, {ins, 21}}, nil,
 			"-2 +12 -1 +21"},

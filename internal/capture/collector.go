@@ -66,8 +66,7 @@ type change struct {
 	image          []byte
 	gone           bool // by a later TRUNCATE
 	became         int  // 1 and the place of the row that it has become, if its key has changed; 0 for none
-	origin         int  // 1 and the place where it was before all that was captured, if an update has brought it; or 0
-	there          bool // it was there before: nothing made it first
+	origin         int  // 1 and the place from which updates have brought it, since it was made; 0 for none
 
 	// Of a table without key:
 	was   []byte  // what an update found
@@ -231,7 +230,7 @@ func (c *section) row(table int, r captured, returned bool, run uint64) (*change
 	if ident != 0 {
 		c.index[name] = len(c.rows)
 	}
-	c.rows = append(c.rows, change{table: table, ident: ident, there: r.op != writeset.OpInsert})
+	c.rows = append(c.rows, change{table: table, ident: ident})
 	return &c.rows[len(c.rows)-1], nil
 }
 

@@ -11,9 +11,18 @@ import (
 type Catalog struct {
 	// Partial is true when there may be other tables, as they were before.
 	Partial   bool        `json:"partial"`
-	Gone      [][2]string `json:"gone"` // then: schema and name of tables that are not there, or not captured, any more
 	Tables    []TableDesc `json:"tables"`
 	Functions []string    `json:"functions"` // generated functions that exist, sorted, unless it is partial
+	// Gone are, of a partial one, tables that were dropped, or have another name, and relations that are not captured.
+	Gone []Gone `json:"gone"`
+}
+
+// Gone is a table that may have been captured, by its last name, or by a key, in hexadecimal, that it had.
+type Gone struct {
+	Schema string `json:"schema"`
+	Name   string `json:"name"`
+	OID    uint32 `json:"oid"` // in this database
+	Key    string `json:"key"`
 }
 
 // TableDesc describes one table whose rows are captured: permanent, ordinary (or a leaf

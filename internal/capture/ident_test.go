@@ -48,11 +48,12 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 	here, there := keyText("s", "t"), keyText("s", "u")
 	for _, x := range []struct {
 		trigger string
-		gone    [][2]string
+		gone    []Gone
 		left    []string
 	}{
 		{d.Trigger, nil, nil},
-		{d.Trigger, [][2]string{{"s", "u"}}, []string{there}},
+		{d.Trigger, []Gone{{Schema: "s", Name: "u"}}, []string{there}},
+		{d.Trigger, []Gone{{Schema: "s", Name: "t", Key: there}}, []string{there}},
 		{"", nil, []string{here}},
 		{"capture_" + there + strings.TrimPrefix(d.Trigger, "capture_"+here), nil, []string{there}},
 		{"capture_" + there + "_0_0", nil, []string{here, there}},

@@ -155,7 +155,11 @@ func (g *generated) reshape(t *TableDesc) []string {
 func Refresh(c Catalog) []string {
 	var out, made, left, wanted []string // left are the keys of tables with functions that are not wanted any more
 	for _, t := range c.Gone {
-		left = append(left, keyText(t[0], t[1]))
+		if t.Key != "" {
+			left = append(left, t.Key)
+		} else {
+			left = append(left, keyText(t.Schema, t.Name))
+		}
 	}
 	for _, t := range c.Tables {
 		g := generate(&t)

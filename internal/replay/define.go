@@ -148,13 +148,18 @@ func within(d *session.Definition, f *catalog.Followed) error {
 // their home there.
 func (a *Applier) assuming(origin uint32, d session.Definition, more ...[2]string) string {
 	own := [][2]string{{"session_replication_role", "origin"}, {capture.DDLSetting, capture.DDLOn},
-		{capture.TransactionSetting, "on"}, {"tutti.tags", "COMMENT"}, {"plan_cache_mode", "auto"}}
+		{capture.TransactionSetting, "on"}, {"plan_cache_mode", "auto"}}
 	for _, s := range []string{"seqscan", "hashjoin", "mergejoin", "material", "memoize"} {
 		own = append(own, [2]string{"enable_" + s, "on"}) // the query of a view is no operation of the applier's
 	}
 	sql, _ := setting(append(own, [2]string{capture.HomeSetting, fmt.Sprint(origin)}), d.Settings, more, true)
-	return sql + ";"
+	return sql + anyTag + ";"
 }
+
+// anyTag has a definition that no event trigger tells of count as one that changes no table. What was noted of
+// definitions before it, and is not followed up yet, is kept.
+const anyTag = ", pg_catalog.set_config('tutti.tags', coalesce(nullif(pg_catalog.current_setting('tutti.tags', " +
+	"true), ''), 'COMMENT'), true)"
 
 // Set sets settings of ours, then the origin's, for the session, and returns the origin's role.
 func (a *Applier) Set(ctx context.Context, own [][2]string, theirs []session.Setting) (role string, err error) {

@@ -40,7 +40,9 @@ BEGIN
     RETURN;
   END IF;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'sql_drop' THEN
-    PERFORM tutti.note_gone();
+    PERFORM tutti.note_gone(true);
+  ELSIF TG_TAG OPERATOR(pg_catalog.=) 'ALTER TABLE' AND TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND pg_catalog.concat(pg_catalog.current_query(), c) OPERATOR(pg_catalog.~*) E'\\m(rename|schema)\\M' THEN
+    PERFORM tutti.note_gone(false);
   END IF;
   IF TG_EVENT OPERATOR(pg_catalog.=) 'ddl_command_end' AND TG_TAG OPERATOR(pg_catalog.=) ANY ('{ALTER TABLE,CREATE MATERIALIZED VIEW,REFRESH MATERIALIZED VIEW}'::pg_catalog._text) THEN
     PERFORM tutti.refuse_drift(TG_TAG, coalesce((pg_catalog.regexp_match(c, E'^[^\n]*?\nSQL statement "(.*?)"\n(?:PL/|SQL |COPY )'))[1], pg_catalog.current_query()));
@@ -136,22 +138,29 @@ BEGIN
   UPDATE pg_class SET relhastriggers = false WHERE oid = rel AND relhastriggers AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = rel);
   RETURN true;
 END $tutti$;
+-- What may not be captured any more by the name it had, for tutti.describe: tables that were dropped, of which one may have become a
+-- view before, and the keys of those with another name or schema, as their functions tell.
+CREATE OR REPLACE FUNCTION tutti.note_gone(dropped pg_catalog.bool) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
+DECLARE gone jsonb;
+BEGIN
+  IF dropped THEN
+    gone := (SELECT jsonb_agg(jsonb_build_object('schema', schema_name, 'name', object_name, 'oid', objid::int8)) FROM pg_event_trigger_dropped_objects()
+      WHERE object_type IN ('table', 'view') AND NOT is_temporary);
+  ELSE
+    gone := (SELECT jsonb_agg(DISTINCT jsonb_build_object('key', split_part(p.proname::text, '_', 2))) FROM pg_event_trigger_ddl_commands() d
+      JOIN pg_trigger g ON g.tgrelid = d.objid JOIN pg_proc p ON p.oid = g.tgfoid WHERE d.classid = 'pg_class'::regclass AND p.pronamespace = 'tutti'::regnamespace AND starts_with(p.proname, 'capture_'));
+  END IF;
+  IF gone IS NOT NULL THEN
+    PERFORM set_config('tutti.gone', (coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb || gone)::text, true);
+  END IF;
+END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.note_tag(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
 BEGIN
   PERFORM set_config('tutti.tags', concat(current_setting('tutti.tags', true), ',',
     CASE WHEN tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+rename\\s+((column|constraint)\\s+)?("[^"]+"|\\w+)\\s+to\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{rename_tag}}'
     WHEN tag IN ('ALTER VIEW', 'ALTER MATERIALIZED VIEW') OR tag = 'ALTER TABLE' AND query ~* E'^\\s*alter\\s+table\\s+(if\\s+exists\\s+)?(only\\s+)?("[^"]+"|\\w+)(\\s*\\.\\s*("[^"]+"|\\w+))?\\s+(rename\\s+to|set\\s+schema)\\s+("[^"]+"|\\w+)\\s*;?\\s*(PL/pgSQL function tutti\\.ddl\\(\\) line [0-9]+ at GET DIAGNOSTICS)?$' THEN '{{move_tag}}'
     WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(rename|schema)\\M' THEN 'ANYTHING'
-    WHEN tag = 'ALTER TABLE' AND query ~* E'\\m(logged|unlogged|attach|detach|inherit)\\M' THEN 'DROP TABLE' -- as far as we are concerned
     ELSE tag END), true);
-END $tutti$;
--- Which tables the transaction has dropped, for tutti.describe.
-CREATE OR REPLACE FUNCTION tutti.note_gone() RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE gone jsonb := (SELECT jsonb_agg(jsonb_build_array(schema_name, object_name)) FROM pg_event_trigger_dropped_objects() WHERE object_type = 'table' AND NOT is_temporary);
-BEGIN
-  IF gone IS NOT NULL THEN
-    PERFORM set_config('tutti.gone', (coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb || gone)::text, true);
-  END IF;
 END $tutti$;
 -- PostgreSQL lets a COMMENT on a large object that has waited for its removal go on, and tells nobody of it. The comment would be
 -- found with the next object of that number, at one member.

@@ -1,5 +1,5 @@
 DROP FUNCTION IF EXISTS tutti.{{name}}(pg_catalog._oid, pg_catalog.bool); -- of earlier versions
--- Describes tables, see DescribeQuery. Whole: they are all that there are. Sweeps: so are tables that are gone, or not captured any more. What most tables do not have is not even planned
+-- Describes tables, see DescribeQuery. Whole: they are all that there are. Sweeps: what is gone, or not captured any more, is told as well. What most tables do not have is not even planned
 -- for them: types of users, code, foreign keys. STABLE: all of it is seen as it is at one moment.
 CREATE OR REPLACE FUNCTION tutti.{{name}}(asked pg_catalog._oid, whole pg_catalog.bool, sweeps pg_catalog.bool) RETURNS pg_catalog.text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off{{settings}}AS $tutti$
 #variable_conflict use_column
@@ -102,8 +102,13 @@ BEGIN
   IF whole THEN
     functions := (SELECT coalesce(json_agg(proname ORDER BY proname), '[]') FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16}){0,2}$');
   ELSIF sweeps THEN
-    gone := coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb || (SELECT coalesce(jsonb_agg(jsonb_build_array(n.nspname, c.relname)), '[]') FROM pg_class c
-      JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (asked) AND c.oid <> ALL (wanted) AND (c.relkind = 'r' OR c.relkind = 'v' AND strpos(current_setting('tutti.tags', true), 'CREATE RULE') > 0));
+    -- Clients can change a setting: of a table that is there, and was not touched, nothing is gone.
+    gone := (SELECT coalesce(jsonb_agg(g), '[]') FROM jsonb_array_elements(coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb) g
+        WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = (g ->> 'name')::name AND n.nspname = (g ->> 'schema')::name
+          AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid <> ALL (wanted)))
+      || (SELECT coalesce(jsonb_agg(jsonb_build_object('schema', n.nspname, 'name', c.relname, 'oid', c.oid::int8, 'key', (SELECT split_part(p.proname::text, '_', 2) FROM pg_trigger g
+          JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = c.oid AND p.pronamespace = 'tutti'::regnamespace AND starts_with(p.proname, 'capture_') LIMIT 1))), '[]')
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (asked) AND c.oid <> ALL (wanted) AND c.relkind IN ('r', 'v'));
   END IF;
   RETURN json_build_object('partial', NOT whole, 'tables', list, 'gone', gone, 'functions', functions);
 END $tutti$;

@@ -355,15 +355,15 @@ func tables(c capture.Catalog, b besides, before *Tables) (*Tables, error) {
 // besides are the tables that a partial description does not describe: it may have another name for one, and tell that
 // some are gone.
 func (t *Tables) besides(c capture.Catalog) map[[2]string]*table {
-	described := make(map[uint32]bool, len(c.Tables))
+	other := make(map[uint32]bool, len(c.Tables)+len(c.Gone))
 	for _, d := range c.Tables {
-		described[d.OID] = true
+		other[d.OID] = true
+	}
+	for _, g := range c.Gone {
+		other[g.OID] = true
 	}
 	out := maps.Clone(t.byName)
-	maps.DeleteFunc(out, func(_ [2]string, x *table) bool { return described[x.capture.OID] })
-	for _, n := range c.Gone {
-		delete(out, n)
-	}
+	maps.DeleteFunc(out, func(_ [2]string, x *table) bool { return other[x.capture.OID] })
 	return out
 }
 

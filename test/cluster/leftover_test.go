@@ -156,3 +156,19 @@ func TestFunctionsGoWithTables(t *testing.T) {
 	c.Check()
 	s.Do("DROP TABLE leftover")
 }
+
+// TestSchemaRenamedInBlock: what a definition of a block has changed is described at the other members whatever comes
+// behind it in the block.
+func TestSchemaRenamedInBlock(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE SCHEMA block_was", "CREATE TABLE block_was.a(k int PRIMARY KEY)")
+	s.Do("BEGIN", "ALTER SCHEMA block_was RENAME TO block_is", "CREATE TABLE block_is.b(k int)", "COMMIT")
+	c.Everywhere("SELECT count(*) FROM block_is.b", "0")
+	for _, k := range c.All() {
+		c.Connect(k).Do(fmt.Sprintf("INSERT INTO block_is.a VALUES (%d)", k))
+	}
+	c.Everywhere("SELECT count(*) FROM block_is.a", fmt.Sprint(len(c.All())))
+	c.Check()
+	s.Do("DROP SCHEMA block_is CASCADE")
+}

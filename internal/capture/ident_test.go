@@ -54,16 +54,17 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 		{d.Trigger, nil, nil},
 		{d.Trigger, []Gone{{Schema: "s", Name: "u"}}, []string{there}},
 		{d.Trigger, []Gone{{Schema: "s", Name: "t", Key: there}}, []string{there}},
-		{"", nil, []string{here}},
+		{"", nil, nil},
 		{"capture_" + there + strings.TrimPrefix(d.Trigger, "capture_"+here), nil, []string{there}},
-		{"capture_" + there + "_0_0", nil, []string{here, there}},
+		{"capture_" + there + "_0_0", nil, []string{there}},
+		{"capture_" + here + "_0_0", nil, []string{here}},
 	} {
 		d.Trigger = x.trigger
 		all := Refresh(Catalog{Partial: true, Tables: []TableDesc{d}, Gone: x.gone})
 		got = slices.DeleteFunc(all, func(s string) bool { return !strings.Contains(s, "drop_functions") })
 		slices.Sort(x.left)
 		want := "SELECT tutti.drop_functions_of('{" + strings.Join(x.left, ",") + "}', '{" + Signature(d)
-		if x.left == nil && got != nil || x.left != nil && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
+		if x.left == nil && len(got) > 0 || x.left != nil && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
 			t.Errorf("with trigger %s and gone %v, statements are %q, want %s", x.trigger, x.gone, got, want)
 		}
 	}

@@ -168,14 +168,14 @@ func Refresh(c Catalog) []string {
 		if g.installed(&t) {
 			continue
 		}
-		if t.Trigger != "" { // it may have had another name
-			left = append(left, ofTable(t.Trigger))
+		fits := g.reshapes(&t)
+		if was := ofTable(t.Trigger); was != "" && (!fits || was != keyText(t.Schema, t.Name)) {
+			left = append(left, was)
 		}
-		if g.reshapes(&t) {
+		if fits {
 			out = append(out, refit(&t, g.reshape(&t)))
 			continue
 		}
-		left = append(left, keyText(t.Schema, t.Name))
 		out = append(out, refit(&t, TriggerSQL(t)))
 		made = append(made, names...)
 	}

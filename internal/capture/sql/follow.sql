@@ -19,10 +19,11 @@ DROP FUNCTION IF EXISTS tutti.drop_directs(pg_catalog.text, pg_catalog.text); --
 CREATE OR REPLACE FUNCTION tutti.drop_functions_of(tables pg_catalog._text, kept pg_catalog._name) RETURNS pg_catalog.void LANGUAGE plpgsql{{index_plans}}AS $tutti$
 DECLARE old name[]; used text[];
 BEGIN
-  SELECT array_agg(p.proname), array_agg(t) FILTER (WHERE EXISTS (SELECT FROM pg_depend d JOIN pg_trigger g ON g.oid = d.objid JOIN pg_class c ON c.oid = g.tgrelid
-      WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.classid = 'pg_trigger'::regclass AND c.relkind = 'r' AND c.relpersistence = 'p'))
+  SELECT array_agg(p.proname), array_agg(t) FILTER (WHERE EXISTS (SELECT FROM (SELECT * FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid = p.oid OFFSET 0) d
+      JOIN pg_trigger g ON g.oid = d.objid JOIN pg_class c ON c.oid = g.tgrelid WHERE d.classid = 'pg_trigger'::regclass AND c.relkind = 'r' AND c.relpersistence = 'p'))
     INTO old, used FROM unnest(tables) t CROSS JOIN unnest('{capture,bulk,direct,final}'::text[]) k
-    JOIN pg_proc p ON p.proname >= concat(k, '_', t)::name AND p.proname < concat(k, '_', t, 'g')::name WHERE p.proname <> ALL (kept) AND p.pronamespace = 'tutti'::regnamespace;
+    CROSS JOIN LATERAL (SELECT * FROM pg_proc WHERE proname >= concat(k, '_', t)::name AND proname < concat(k, '_', t, 'g')::name AND pronamespace = 'tutti'::regnamespace OFFSET 0) p
+    WHERE p.proname <> ALL (kept);
   old := ARRAY(SELECT o FROM unnest(old) o WHERE split_part(o::text, '_', 2) <> ALL (coalesce(used, '{}')));
   IF old <> '{}' THEN
     PERFORM tutti.drop_functions(old);

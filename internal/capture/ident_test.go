@@ -54,9 +54,9 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 		{d.Trigger, nil, nil},
 		{d.Trigger, []Gone{{Schema: "s", Name: "u"}}, []string{there}},
 		{d.Trigger, []Gone{{Schema: "s", Name: "t", Key: there}}, []string{there}},
-		{"", nil, nil},
+		{"", nil, []string{here}},
 		{"capture_" + there + strings.TrimPrefix(d.Trigger, "capture_"+here), nil, []string{there}},
-		{"capture_" + there + "_0_0", nil, []string{there}},
+		{"capture_" + there + "_0_0", nil, []string{here, there}},
 		{"capture_" + here + "_0_0", nil, []string{here}},
 	} {
 		d.Trigger = x.trigger

@@ -168,14 +168,15 @@ func Refresh(c Catalog) []string {
 		if g.installed(&t) {
 			continue
 		}
-		fits := g.reshapes(&t)
-		if was := ofTable(t.Trigger); was != "" && (!fits || was != keyText(t.Schema, t.Name)) {
+		own := keyText(t.Schema, t.Name)
+		if was := ofTable(t.Trigger); was != "" && was != own {
 			left = append(left, was)
 		}
-		if fits {
+		if g.reshapes(&t) {
 			out = append(out, refit(&t, g.reshape(&t)))
 			continue
 		}
+		left = append(left, own) // its triggers may be gone
 		out = append(out, refit(&t, TriggerSQL(t)))
 		made = append(made, names...)
 	}

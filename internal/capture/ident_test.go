@@ -54,6 +54,7 @@ func TestRefreshDoesNothingTwice(t *testing.T) {
 		{d.Trigger, nil, nil},
 		{d.Trigger, []Gone{{Schema: "s", Name: "u"}}, []string{there}},
 		{d.Trigger, []Gone{{Schema: "s", Name: "t", Key: there}}, []string{there}},
+		{d.Trigger, []Gone{{Key: "}'); DROP TABLE t; --"}, {Key: there + "\n"}, {Key: "0"}}, nil},
 		{"", nil, []string{here}},
 		{"capture_" + there + strings.TrimPrefix(d.Trigger, "capture_"+here), nil, []string{there}},
 		{"capture_" + there + "_0_0", nil, []string{here, there}},

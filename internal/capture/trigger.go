@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +54,8 @@ func directPrefix(schema, name string) string { return "direct_" + keyText(schem
 
 // keyText is a table's key in hexadecimal.
 func keyText(schema, name string) string { return fmt.Sprintf("%016x", TableKey(schema, name)) }
+
+var isKey = regexp.MustCompile("^[0-9a-f]{16}$")
 
 // ofTable is the key, in hexadecimal, of the table that a function was made for; of one of earlier versions it may be
 // nobody's.
@@ -155,10 +158,11 @@ func (g *generated) reshape(t *TableDesc) []string {
 func Refresh(c Catalog) []string {
 	var out, made, left, wanted []string // left are the keys of tables with functions that are not wanted any more
 	for _, t := range c.Gone {
-		if t.Key != "" {
+		if t.Key == "" {
+			t.Key = keyText(t.Schema, t.Name)
+		}
+		if isKey.MatchString(t.Key) { // a client may have changed it
 			left = append(left, t.Key)
-		} else {
-			left = append(left, keyText(t.Schema, t.Name))
 		}
 	}
 	for _, t := range c.Tables {

@@ -128,6 +128,11 @@ DROP TABLE left_other
 
 DO 'BEGIN PERFORM set_config(''tutti.gone'', ''[{"schema":"public","name":"leftover"}]'', false); END'
 CREATE TABLE left_gone()
+DO 'BEGIN PERFORM set_config(''tutti.gone'', ''[{"key":"0"}, {"oid":0}]'', false); END'
+ALTER TABLE left_gone ADD k int
+DO 'BEGIN PERFORM set_config(''tutti.gone'', ''[1, {'', false); END'
+CREATE INDEX ON left_gone(k)
+DO 'BEGIN PERFORM set_config(''tutti.gone'', '''', false); END'
 DROP TABLE left_gone
 `
 

@@ -102,11 +102,14 @@ BEGIN
   IF whole THEN
     functions := (SELECT coalesce(json_agg(proname ORDER BY proname), '[]') FROM pg_proc WHERE pronamespace = 'tutti'::regnamespace AND proname ~ '^(capture|bulk|final|direct)_[0-9a-f]{16}(_[0-9a-f]{16}){0,2}$');
   ELSIF sweeps THEN
-    -- Clients can change a setting: of a table that is there, and was not touched, nothing is gone.
-    gone := (SELECT coalesce(jsonb_agg(g), '[]') FROM jsonb_array_elements(coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb) g
+    BEGIN -- Functions of clients can change a setting: of a table that is there, and was not touched, nothing is gone.
+      gone := (SELECT coalesce(jsonb_agg(g), '[]') FROM jsonb_array_elements(coalesce(nullif(current_setting('tutti.gone', true), ''), '[]')::jsonb) g
         WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = (g ->> 'name')::name AND n.nspname = (g ->> 'schema')::name
-          AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid <> ALL (wanted)))
-      || (SELECT coalesce(jsonb_agg(jsonb_build_object('schema', n.nspname, 'name', c.relname, 'oid', c.oid::int8, 'key', (SELECT split_part(p.proname::text, '_', 2) FROM pg_trigger g
+            AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid <> ALL (wanted))
+          AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = (g ->> 'oid')::oid AND c.relkind = 'r' AND c.relpersistence = 'p' AND c.oid <> ALL (wanted)));
+    EXCEPTION WHEN data_exception THEN gone := '[]';
+    END;
+    gone := gone || (SELECT coalesce(jsonb_agg(jsonb_build_object('schema', n.nspname, 'name', c.relname, 'oid', c.oid::int8, 'key', (SELECT split_part(p.proname::text, '_', 2) FROM pg_trigger g
           JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = c.oid AND p.pronamespace = 'tutti'::regnamespace AND starts_with(p.proname, 'capture_') LIMIT 1))), '[]')
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (asked) AND c.oid <> ALL (wanted) AND c.relkind IN ('r', 'v'));
   END IF;

@@ -37,8 +37,8 @@ func (c *section) origin(i int) int {
 	return i + 1
 }
 
-// crossed reports whether the i-th row was there before, and has come to where another one was, or has left its place
-// to another one.
+// crossed reports whether the row at a place was at another one before all that was captured, and that one has another
+// row now, or this one had one then.
 func (c *section) crossed(i int) bool {
 	from := c.rows[i].origin - 1
 	if from < 0 || from == i || c.rows[i].gone || c.is(i, 0) || c.is(i, writeset.OpDelete) {

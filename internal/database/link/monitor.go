@@ -22,8 +22,6 @@ type Monitor struct {
 
 	chore     atomic.Pointer[time.Time] // when the chore began that is under way; nil: there is none
 	lateChore chan struct{}
-
-	cleaned uint64 // where the WAL was after Clean
 }
 
 const (
@@ -214,18 +212,11 @@ func (m *Monitor) Gone(ctx context.Context, pid uint32) (bool, error) {
 	return err == nil && len(rows) == 0, err
 }
 
-// Clean empties the tables of captured rows that are no longer in use, unless nothing was written since it has done so.
-// It is done later if a catalog is locked. One at a time may clean.
+// Clean empties the tables of captured rows that are no longer in use. It is done later if a catalog is locked.
 func (m *Monitor) Clean(ctx context.Context) error {
-	if at, err := m.Position(ctx); err != nil || at == m.cleaned {
-		return err
-	}
 	_, err := m.Exec(ctx, "SET LOCAL lock_timeout = '"+cleanMax+"'; "+capture.CleanupSQL())
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == lockNotAvailable {
 		return nil
-	}
-	if err == nil {
-		m.cleaned, err = m.Position(ctx)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ type Options struct {
 	Cancel func()
 	// Wake makes the session look whether its transaction has lost if it waits at the gate.
 	Wake func()
-	// Coming counts sessions of which a transaction may come soon; nil: nobody does. See Serves.
+	// Coming counts sessions of which a transaction may come soon; nil: nobody does.
 	Coming *atomic.Int32
 	// Withdraw takes a submission back on the client's wish, if it is not proposed yet.
 	Withdraw func(seq uint64)
@@ -45,8 +45,7 @@ type Guard struct {
 	entered   uint64 // phases
 	idled     uint64 // entered when the session was last nudged
 	hears     bool   // the session hears its backend
-	writes    bool   // its last transaction was submitted
-	comes     bool   // the next one may be soon
+	coming    coming
 	cancelled wish
 	broken    bool // what the session waits for was broken off, see BreakOff
 	left      chan struct{}
@@ -66,7 +65,7 @@ type wish struct {
 
 // New makes one of a session that begins.
 func New(o Options) *Guard {
-	g := &Guard{o: o}
+	g := &Guard{o: o, coming: newComing(o.Coming, time.Now())}
 	g.quiet.L = &g.mu
 	return g
 }
@@ -109,8 +108,7 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	}
 	if p == session.PhaseSubmitted {
 		g.cancelled.late = false
-		g.writes = true
-		g.come(false)
+		g.coming.submit()
 	}
 	if g.poked {
 		g.poked = false
@@ -128,32 +126,6 @@ func (g *Guard) Enter(p session.Phase) *wire.SQLError {
 	}
 	g.phase, g.inWay = p, time.Time{}
 	return nil
-}
-
-// Serves is session.Control's Serves. While it is so, another transaction may come soon if the session's last one was
-// submitted.
-func (g *Guard) Serves(on bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if on {
-		g.come(g.writes)
-	} else if g.comes { // nothing was submitted
-		g.writes = false
-		g.come(false)
-	}
-}
-
-// come counts the session, or does so no longer. g is locked.
-func (g *Guard) come(on bool) {
-	if on == g.comes || g.o.Coming == nil {
-		return
-	}
-	g.comes = on
-	if on {
-		g.o.Coming.Add(1)
-	} else {
-		g.o.Coming.Add(-1)
-	}
 }
 
 // Moves counts the phases; silent reports whether the session waits for its client in this one.
@@ -239,6 +211,14 @@ func (g *Guard) runs(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(g.began)
+}
+
+// look is the same; it also looks whether the session has rested for long.
+func (g *Guard) look(now time.Time) time.Duration {
+	g.mu.Lock()
+	g.coming.look(now)
+	g.mu.Unlock()
+	return g.runs(now)
 }
 
 // Poke makes a read from the client that is under way, or the next one, time out; Enter

@@ -464,34 +464,3 @@ func TestEndAll(t *testing.T) {
 		t.Errorf("who does not take his last words is waited for: %v", err)
 	}
 }
-
-// TestComing: a transaction may come soon of a session that serves a request, if its last one was submitted, until it
-// has submitted this one, or has not, or is gone.
-func TestComing(t *testing.T) {
-	sessions := NewSessions(2)
-	x := guard(t, 1)
-	x.o.Coming = &sessions.Coming
-	slot := sessions.Admit(x.client)
-	for i, s := range []struct {
-		what string
-		does func()
-		want int32
-	}{
-		{"his first request", func() { x.Serves(true) }, 0},
-		{"his first transaction", func() { x.enter(t, session.PhaseSubmitted) }, 0},
-		{"its end", func() { x.enter(t, session.PhaseIdle); x.Serves(false) }, 0},
-		{"the next request", func() { x.Serves(true) }, 1},
-		{"the next transaction", func() { x.enter(t, session.PhaseSubmitted) }, 0},
-		{"its end", func() { x.enter(t, session.PhaseIdle); x.Serves(false) }, 0},
-		{"a request that changes nothing", func() { x.Serves(true) }, 1},
-		{"its end", func() { x.Serves(false) }, 0},
-		{"one more", func() { x.Serves(true) }, 0},
-		{"which changes something", func() { x.enter(t, session.PhaseSubmitted); x.Serves(false) }, 0},
-		{"the last request", func() { x.Serves(true) }, 1},
-		{"his end", func() { sessions.Leave(nil, slot, x.Guard) }, 0},
-	} {
-		if s.does(); sessions.Coming.Load() != s.want {
-			t.Errorf("%d, %s: %d may come, want %d", i, s.what, sessions.Coming.Load(), s.want)
-		}
-	}
-}

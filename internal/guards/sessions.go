@@ -96,12 +96,12 @@ func (s *Sessions) All() []*Guard {
 // take less, and most waits for a lock longer.
 const stuckAfter = 2 * time.Millisecond
 
-// Stuck lists the slots of the sessions that are.
+// Stuck lists the slots of the sessions that are, and forgets those of Coming that have rested for long.
 func (s *Sessions) Stuck(now time.Time) (slots []uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.byPID { // order-free: they are counted
-		if g.runs(now) > stuckAfter {
+		if g.look(now) > stuckAfter {
 			slots = append(slots, g.o.Slot)
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Sessions) Track(conn net.Conn) bool {
 // Leave gives a slot back when nothing is left of its session; g is nil if it was not registered.
 func (s *Sessions) Leave(conns []net.Conn, slot uint32, g *Guard) {
 	if g != nil {
-		g.Serves(false)
+		g.leave()
 	}
 	s.mu.Lock()
 	for _, c := range conns {

@@ -208,11 +208,10 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 	w := h.n.submitted.waiters.Add(h.g, sub)
 	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
-	s.Decoded, s.Keys = keys != nil, keys
+	s.Decoded, s.Keys, s.Others = keys != nil, keys, h.g.Others()
 	tick, news, unpace := h.n.order.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
 	ok := h.n.order.core.Do(func(e *engine.Engine) {
-		s.Others = int(h.n.sessions.Coming.Load())
 		switch {
 		case !h.must && s.Writeset.Blind() && e.Shuns(s.Writeset):
 			w.Shunned = true

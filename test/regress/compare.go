@@ -63,23 +63,31 @@ func stable(diff string) string {
 }
 
 // varying is what is another one in each run, in lines of Tutti's that a plain PostgreSQL does not have: numbers of
-// objects and transactions, hashes in names, times, how many rows a list of Tutti's own objects has, which of the
-// functions of a table without key comes first, and where in a function of Tutti's something was.
+// objects and transactions, hashes in names, times, how many rows a list of Tutti's own objects has and how wide its
+// columns are, which of the functions of a table without key comes first, and where in a function of Tutti's something
+// was.
 var varying = regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9]?[0-9] [0-9]{2}:[0-9]{2}:[0-9.]+ ` +
-	`[0-9]{4}|(\b|_)[0-9]{4,}\b|((capture|bulk)?(_[0-9a-f]{16})+)\b|\([0-9]+ rows?\)|tutti\.\w+\([a-z,]*\) line [0-9]+`)
+	`[0-9]{4}|(\b|_)[0-9]{4,}\b|((capture|bulk)?(_[0-9a-f]{16})+)\b|\([0-9]+ rows?\)|` +
+	`tutti\.\w+\([a-z,]*\) line [0-9]+| +|-{3,}`)
 
-// ownTrigger is how the names of Tutti's triggers begin. Where they are among others in a list depends on the catalog.
-const ownTrigger = "!!tutti"
+// own are the rows about Tutti's triggers: by their names, or of a list of tables and whether a trigger is enabled.
+// Where they are among others depends on the catalog.
+var own = regexp.MustCompile(`!!tutti|^\+#\w+#\|#[OR]$`)
 
-// loose is a difference without what varies; of lines that are then alike one is left. Tutti's triggers come last.
+// loose is a difference without what varies; of lines that are then alike one is left. Rows about Tutti's triggers come
+// last.
 func loose(diff string) string {
 	var out strings.Builder
 	var triggers []string
-	last := ""
+	place, last := "", ""
 	for line := range strings.Lines(stable(diff)) {
-		if line[0] == '+' {
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			place, last = line, ""
+			continue
+		case line[0] == '+':
 			line = varying.ReplaceAllString(line, "#")
-			if strings.Contains(line, ownTrigger) {
+			if own.MatchString(strings.TrimSuffix(line, "\n")) {
 				triggers = append(triggers, line)
 				continue
 			}
@@ -88,7 +96,8 @@ func loose(diff string) string {
 			}
 		}
 		last = line
-		out.WriteString(line)
+		out.WriteString(place + line)
+		place = ""
 	}
 	slices.Sort(triggers)
 	return out.String() + strings.Join(slices.Compact(triggers), "")

@@ -256,6 +256,9 @@ func (c Collector) Catalog() any { return c.tables() }
 // Code reports whether there are functions of clients'.
 func (c Collector) Code() bool { return c.tables().Code() }
 
+// View is session.Facts's.
+func (c Collector) View(name string) bool { return c.tables().View(name) }
+
 // EventTriggers reports whether the database has event triggers of users.
 func (c Collector) EventTriggers() bool { return c.tables().EventTriggers() }
 

@@ -11,12 +11,6 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// Lockable reports whether relations of these names, unqualified, may all be tables.
-func (c Collector) Lockable(names []string) bool {
-	t := c.tables()
-	return !slices.ContainsFunc(names, t.View)
-}
-
 // locked sorts rows by tables, in a fixed order, and leaves out what is not replicated.
 func (c Collector) locked(rows []semantics.LockedRow) (list []capture.Locked) {
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b semantics.LockedRow) int {

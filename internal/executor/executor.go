@@ -19,8 +19,9 @@ import (
 
 // Executor carries out one group after another. Its goroutine alone calls it.
 type Executor struct {
-	o     Options
-	added []Added // by sessions of the running group
+	o      Options
+	added  []Added // by sessions of the running group
+	shared bool    // the running group changes what all databases share: who may do what, for instance
 }
 
 // New makes a replica's.
@@ -61,6 +62,8 @@ func (x *Executor) execute(ctx context.Context, g *engine.Group) error {
 		if err := x.o.Meetings.Hold(ctx, g.Tasks[0].Ordinal); err != nil {
 			return err
 		}
+		x.o.Database.Unlearn() // also now, so that nobody relies on it while a session commits it
+		x.shared = true
 	}
 	if slices.ContainsFunc(g.Tasks, defines) {
 		x.o.Ahead.GiveWayUnless(g.Tasks) // what it has read may mean something else now
@@ -207,6 +210,10 @@ var errCoreStopped = errors.New("executor: the core has stopped")
 func (x *Executor) done(wait bool) error {
 	added := x.added
 	x.added = nil
+	if x.shared {
+		x.o.Database.Unlearn()
+		x.shared = false
+	}
 	if !x.o.Order.Done(added, wait) {
 		return errCoreStopped
 	}
@@ -348,6 +355,7 @@ func (x *Executor) attend(ctx context.Context, meeting uint64) error {
 	if err := x.o.Meetings.Attend(ctx, meeting); err != nil {
 		return err
 	}
+	x.shared = true
 	return x.groupSettled()
 }
 

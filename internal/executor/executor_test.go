@@ -96,6 +96,7 @@ func (r database) Apply(_ context.Context, last uint64, tasks []engine.Task) (f 
 }
 func (r database) Changed(context.Context, *writeset.Writeset) error { return r.do("changed") }
 func (r database) Described()                                        { _ = r.do("described") }
+func (r database) Unlearn()                                          { _ = r.do("unlearn") }
 func (r database) Adopt(_ context.Context, ordinal uint64) error     { return r.do("adopt %d", ordinal) }
 func (r database) Orphaned(_ context.Context, of *guards.Guard, _ engine.Task) (bool, error) {
 	return r.lacks, r.do("look for %d's", of.PID())
@@ -406,7 +407,8 @@ func TestDefinitions(t *testing.T) {
 		}
 		want := append([]string{"give way but for [8]"}, append(c.does, "done, waiting true", "settled", "give way")...)
 		if c.d.Database.Name != "" {
-			want = append([]string{"hold meeting 8"}, want...)
+			want = append([]string{"hold meeting 8", "unlearn"}, want...)
+			want = slices.Insert(want, len(want)-3, "unlearn") // before anybody is told
 		}
 		r.expect(t, name, want...)
 		if got := fmt.Sprint(r.answers); got != fmt.Sprint([]session.Result{{Tag: c.answer}}) &&
@@ -420,7 +422,8 @@ func TestDefinitions(t *testing.T) {
 	if err := r.execute(context.Background(), g); err != nil {
 		t.Fatal(err)
 	}
-	r.expect(t, "a meeting", "give way but for [8]", "attend meeting 12", "done, waiting true", "give way")
+	r.expect(t, "a meeting", "give way but for [8]", "attend meeting 12", "unlearn", "done, waiting true",
+		"give way")
 	var fatal *failure.Fatal
 	g.Tasks[0].Writeset.Steps[0].Definition = []byte{250}
 	if err := r.execute(context.Background(), g); !errors.As(err, &fatal) {

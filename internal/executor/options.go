@@ -85,9 +85,11 @@ type Course interface {
 type Database interface {
 	// Apply applies rows with the progress.
 	Apply(ctx context.Context, last uint64, tasks []engine.Task) (Found, error)
-	// Changed reads tables anew that a session's transaction has defined. Described passes on what is known of tables.
+	// Changed reads tables anew that a session's transaction has defined. Described passes on what is known of tables;
+	// after Unlearn nothing counts that sessions have found out by that.
 	Changed(ctx context.Context, ws *writeset.Writeset) error
 	Described()
+	Unlearn()
 	// Orphaned reports whether the rows of a session whose backend is gone, or is ended now, are not there.
 	Orphaned(ctx context.Context, of *guards.Guard, t engine.Task) (bool, error)
 	// Adopt makes a copied database this member's own.

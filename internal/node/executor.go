@@ -80,6 +80,11 @@ func (l applied) Changed(ctx context.Context, ws *writeset.Writeset) error {
 
 func (l applied) Described() { l.db.tables.Store(l.db.applier.Tables) }
 
+func (l applied) Unlearn() {
+	l.db.applier.Tables = l.db.applier.Tables.Anew()
+	l.Described()
+}
+
 func (l applied) Orphaned(ctx context.Context, of *guards.Guard, t engine.Task) (bool, error) {
 	return l.db.applier.Orphaned(ctx, l.db.monitor, of.PID(), t)
 }

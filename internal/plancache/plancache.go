@@ -2,7 +2,6 @@ package plancache
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -33,16 +32,21 @@ type Cache struct {
 func (c *Cache) CachedPlans(catalog any, key []byte) []session.Foreknown {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if known := c.known[string(key)]; c.holds(catalog, known) {
-		return known
-	}
-	return nil
+	return c.held(catalog, c.known[string(key)])
 }
 
-// holds reports whether what is known of a statement is so as of a catalog.
-func (c *Cache) holds(catalog any, known []session.Foreknown) bool {
-	return len(known) > 0 && (c.catalog == catalog || known[0].How != nil &&
-		session.Holds(c.catalog, catalog, known[0].How.Target()))
+// held is what of what is known of a statement is so as of a catalog. To whom it is known, the same text may mean
+// tables of different schemas.
+func (c *Cache) held(catalog any, known []session.Foreknown) (held []session.Foreknown) {
+	if c.catalog == catalog {
+		return known
+	}
+	for _, k := range known {
+		if k.How != nil && session.Holds(c.catalog, catalog, k.How.Target()) {
+			held = append(held, k)
+		}
+	}
+	return held
 }
 
 // CachePlan adds to that. What definitions concern is forgotten.
@@ -53,7 +57,11 @@ func (c *Cache) CachePlan(catalog any, key []byte, k session.Foreknown) {
 		c.known = map[string][]session.Foreknown{}
 	}
 	if c.catalog != catalog {
-		maps.DeleteFunc(c.known, func(_ string, all []session.Foreknown) bool { return !c.holds(catalog, all) })
+		for key, all := range c.known { // order-free: each by itself
+			if c.known[key] = c.held(catalog, all); len(c.known[key]) == 0 {
+				delete(c.known, key)
+			}
+		}
 		c.catalog = catalog
 	}
 	if all := c.known[string(key)]; len(all) < WhoMax &&

@@ -50,12 +50,19 @@ func TestDefinedElsewhere(t *testing.T) {
 	for _, table := range []string{"a", "b"} {
 		c.CachePlan(first, []byte(table), session.Foreknown{How: about{table: table}})
 	}
+	for _, table := range []string{"a", "b", "c"} { // one text, by the search_path of who sends it
+		c.CachePlan(first, []byte("any"), session.Foreknown{Who: table, How: about{table: table}})
+	}
 	c.CachePlan(first, []byte("told"), session.Foreknown{Answer: [][]byte{nil}})
 	for range 2 {
-		for table, want := range map[string]int{"a": 1, "b": 0, "told": 0} {
+		for table, want := range map[string]int{"a": 1, "b": 0, "told": 0, "any": 2} {
 			if got := c.CachedPlans(second, []byte(table)); len(got) != want {
 				t.Errorf("of %s is known %v", table, got)
 			}
+		}
+		if slices.ContainsFunc(c.CachedPlans(second, []byte("any")),
+			func(k session.Foreknown) bool { return k.Who == "b" }) {
+			t.Error("what a definition concerns is known to who was not the first to tell it")
 		}
 		c.CachePlan(second, []byte("c"), session.Foreknown{How: about{table: "c"}})
 	}

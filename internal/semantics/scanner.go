@@ -45,7 +45,7 @@ func (x *scanner) name() (before, name string) {
 		case wordToken:
 			name = strings.ToLower(x.text())
 		case quotedToken:
-			name = strings.ReplaceAll(strings.Trim(x.text(), `"`), `""`, `"`)
+			name = unquoted(x.text())
 		default:
 			return before, name
 		}
@@ -55,6 +55,9 @@ func (x *scanner) name() (before, name string) {
 		x.next()
 	}
 }
+
+// unquoted is the name in a quotedToken.
+func unquoted(text string) string { return strings.ReplaceAll(strings.Trim(text, `"`), `""`, `"`) }
 
 // skip passes over white space and comments.
 func (x *scanner) skip() {

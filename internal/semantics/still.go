@@ -3,8 +3,9 @@ package semantics
 import "strings"
 
 // Still reports whether a text is a SELECT that, as far as it tells, calls no functions but a few of PostgreSQL's that
-// leave everything as it is: no setting, nor role.
-func Still(sql string) bool {
+// leave everything as it is: no setting, nor role. It reads no view, which may call others: view tells whether
+// something of a name, without schema, may be one.
+func Still(sql string, view func(name string) bool) bool {
 	x := scanner{sql: sql}
 	if x.next(); !x.is("select") {
 		return false
@@ -21,10 +22,16 @@ func Still(sql string) bool {
 			if word = strings.ToLower(x.text()); word == "into" {
 				return false
 			}
+			if view(word) {
+				return false
+			}
 			if dotted {
 				word = "."
 			}
 		case quotedToken:
+			if view(unquoted(x.text())) || strings.HasSuffix(x.sql[:x.from], "&") { // it may be U&"…"
+				return false
+			}
 			word = "."
 		}
 		dotted = x.kind == '.'

@@ -322,10 +322,10 @@ func (w *blocks) putsOffNoMore() {
 // foresees reports whether the collect step shall be sent with a request: the client waits for
 // its answer and will probably commit then. Deferred constraints could write after it. It looks at data, so the
 // transaction's one snapshot must have been taken. Not after LOCK TABLE: others may wait for it, and who looks in
-// pg_stat_activity for whom they wait shall find the client's own statement.
+// pg_stat_activity for whom they wait shall find the client's own statement. Nor after what is noted behind it.
 func (w *blocks) foresees(r *request) bool {
 	return (w.txn.HasSnapshot() || !w.levels.snapshot()) && w.txn.Active() && !w.txn.Implicit() && !w.locks.tables &&
-		!r.way.chosen && w.habits.places[w.habits.now] && !r.does.copies && !r.does.settles &&
+		!r.way.chosen && w.habits.places[w.habits.now] && !r.does.copies && !r.does.settles && !r.does.defines &&
 		len(r.does.notes) == 0 && len(r.frames) < pipelineBytesMax && !w.in.Buffered() && !w.mayDefer()
 }
 

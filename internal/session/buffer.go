@@ -30,7 +30,6 @@ type buffer struct {
 
 	rewriting Rewriting
 	facts     Facts
-	lockable  func(names []string) bool                 // see Locking.Lockable
 	find      func(sql string) (semantics.Glance, bool) // what may be read through
 }
 

@@ -78,8 +78,6 @@ type Locking interface {
 	// AppendTablesLocked asks which tables LOCK TABLE has locked; TablesLocked takes the only value of the answer.
 	AppendTablesLocked(dst []byte) []byte
 	TablesLocked(answer []byte) ([]writeset.TableLock, error)
-	// Lockable reports whether relations of these names, unqualified, may all be tables.
-	Lockable(names []string) bool
 	// AppendLocked asks which rows these are, in the transaction that has locked them, and Locked reads the only value
 	// of the answer, in binary: the position of the server's WAL, and the rows that were not changed since. ok is
 	// false if none of them is replicated.
@@ -109,6 +107,8 @@ type Facts interface {
 	Catalog() any
 	// Code reports whether the database has functions that are neither PostgreSQL's nor Tutti's own.
 	Code() bool
+	// View reports whether something that may not be a table has this name, in whatever schema.
+	View(name string) bool
 	// EventTriggers reports whether the database has event triggers of users.
 	EventTriggers() bool
 	// Reach tells what a statement may do that its transaction does not show, as far as its text and the catalog

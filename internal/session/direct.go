@@ -307,7 +307,7 @@ func (b *buffer) noteDirect(r *request) {
 	case r.prepares:
 	case !r.way.chosen:
 		d.clean, d.pure = false, false
-		d.closed = d.closed || !r.does.harmless() || b.texts.code && !r.still()
+		d.closed = d.closed || !r.does.harmless() || b.texts.code && !b.texts.still(r)
 	default:
 		for i := range r.way.direct.parts {
 			p := &r.way.direct.parts[i]

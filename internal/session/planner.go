@@ -103,5 +103,5 @@ func (c *planner) choose(r *request) error {
 
 // keepsSight reports whether a request leaves the session who it is, as far as its text tells.
 func (c *planner) keepsSight(r *request) bool {
-	return r.prepares || r.way.direct != nil && (r.way.direct.known() || c.foreknown(r)) || r.still()
+	return r.prepares || r.way.direct != nil && (r.way.direct.known() || c.foreknown(r)) || c.texts.still(r)
 }

@@ -42,7 +42,7 @@ func (r *request) shows() bool {
 // runs notes that a request of the transaction is run.
 func (b *buffer) runs(r *request) {
 	l := &b.later
-	still := r.prepares || r.still()
+	still := r.prepares || b.texts.still(r)
 	l.wrote = l.wrote || !still
 	l.strange = !r.way.chosen && (l.strange || !still)
 	if !r.shows() || l.all {
@@ -50,7 +50,7 @@ func (b *buffer) runs(r *request) {
 	}
 	if len(r.sql) == 1 && still && !b.texts.escape && !b.texts.encoded && len(l.read) < readMax {
 		// and no view, which may read others
-		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && b.lockable([]string{name}) {
+		if name, ok := semantics.ReadsAlone(r.sql[0]); ok && !b.facts.View(name) {
 			l.read = append(l.read, name)
 			return
 		}

@@ -48,7 +48,7 @@ func TestRelyHeld(t *testing.T) {
 		{"another table, as the text tells", "Q SELECT id FROM notes", put, "free"},
 		{"by key", see, put, "held"},
 		{"in pieces", "B |see|1\nE |0\nH\nS", put, "held"},
-		{"a view", "Q SELECT n FROM seen WHERE id = 1", put, "held"},
+		{"a view", "Q SELECT n FROM seen WHERE id = 1", put, ""}, // which may call anything
 		{"WITH", "Q WITH x AS (SELECT n FROM counters) SELECT max(n) FROM x", put, ""},
 		{"a function", "Q SELECT look()", put, ""},
 		{"EXPLAIN ANALYZE", "Q EXPLAIN ANALYZE SELECT n FROM counters WHERE id = 1", put, ""},

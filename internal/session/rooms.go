@@ -38,7 +38,7 @@ func readers(s *Session, w *within, o Options) {
 	s.advisory = advisory{backend: &s.backend, host: o.Host.Advisory, txn: &s.txn}
 	s.listener = listener{backend: &s.backend, channels: o.Host.Channels, control: o.Host.Control}
 	s.locks = locks{
-		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents,
+		backend: &s.backend, locking: o.Collector.Locking, intents: o.Host.Intents, view: o.Collector.View,
 		off: func() bool { return w.schema.noted || s.texts.escape },
 	}
 	s.reads = reads{
@@ -107,7 +107,7 @@ func writers(s *Session, w *within, o Options) {
 		host: bufferHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Rows, o.Host.Deferred},
 		txn:  &s.txn, tx: &s.tx, levels: &s.levels, texts: &s.texts, sight: &w.sight, forms: &s.forms,
 		direct: &w.direct, retry: &w.retry, rewriting: o.Collector.Rewriting, facts: o.Collector.Facts,
-		lockable: o.Collector.Lockable, find: o.ReadThrough,
+		find: o.ReadThrough,
 	}
 	w.planner = planner{
 		backend: &s.backend, txn: &s.txn, texts: &s.texts, levels: &s.levels, advisory: &s.advisory,

@@ -18,6 +18,7 @@ import (
 type locks struct {
 	backend *backend
 	locking Locking
+	view    func(name string) bool // see Facts.View
 	intents Intents
 	off     func() bool // no statement is followed now for its own text
 
@@ -42,7 +43,7 @@ func (l *locks) follows(st semantics.Statement, executes *prepared) *semantics.R
 		return executes.locks
 	}
 	own := st.Locks
-	if own == nil || l.plain[own.Text] || l.off() || !l.locking.Lockable(own.Names) {
+	if own == nil || l.plain[own.Text] || l.off() || slices.ContainsFunc(own.Names, l.view) {
 		return nil
 	}
 	return own

@@ -54,7 +54,7 @@ func (m *message) touches() (replaces, uses bool) {
 // change how it would be read. What the backend would read otherwise than when it was parsed is gone.
 func (s *Session) settleUnnamed(batch []message) error {
 	of, replaced := usesUnnamed(batch)
-	if of == nil && !replaced && s.txn.Idle() && unsettles(batch) {
+	if of == nil && !replaced && s.txn.Idle() && unsettles(batch, s.texts.facts.View) {
 		of = s.named.statements[""]
 	}
 	if of == nil || !s.named.unnamed.owed {
@@ -98,13 +98,13 @@ func usesUnnamed(batch []message) (of *prepared, replaced bool) {
 
 // unsettles reports whether messages execute something that may change how texts are read: anything but statements that
 // read and write rows.
-func unsettles(batch []message) bool {
+func unsettles(batch []message, view func(string) bool) bool {
 	return slices.ContainsFunc(batch, func(m message) bool {
 		if m.typ != wire.TypeExecute || m.of == nil {
 			return false
 		}
 		kind := m.of.statement.Kind
-		return kind != semantics.Write && (kind != semantics.Read || !semantics.Still(m.of.sql))
+		return kind != semantics.Write && (kind != semantics.Read || !semantics.Still(m.of.sql, view))
 	})
 }
 

@@ -61,12 +61,12 @@ func (f *form) passes() bool {
 }
 
 // still reports whether a request reads and does nothing else that matters to what follows, as far as its text tells.
-func (r *request) still() bool {
+func (t *texts) still(r *request) bool {
 	if !r.does.harmless() || r.does.local || len(r.sql) == 0 {
 		return false
 	}
 	for _, sql := range r.sql {
-		if !semantics.Still(sql) {
+		if !semantics.Still(sql, t.facts.View) {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package sim
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 type collector struct{ s *served }
 
 func (k collector) roles() session.Collector {
-	return session.Collector{Captures: k, Locking: lockable{}, Rewriting: k, Facts: facts(k), Marks: marks{}}
+	return session.Collector{Captures: k, Rewriting: k, Facts: facts(k), Marks: marks{}}
 }
 
 // marks are those of the model.
@@ -104,13 +103,6 @@ func (c *collectedRows) Writeset() (*writeset.Writeset, error) {
 	return encode(net, c.tag), nil
 }
 
-// lockable is session.Locking for clients that lock nothing themselves.
-type lockable struct{ session.Locking }
-
-func (lockable) Lockable(names []string) bool {
-	return !slices.ContainsFunc(names, func(n string) bool { _, ok := tableOf(n); return !ok })
-}
-
 // facts are session.Facts: a database without functions.
 type facts struct{ s *served }
 
@@ -136,6 +128,7 @@ func (as defined) Holds(before any, _, name string) bool {
 
 func (facts) Code() bool                         { return false }
 func (facts) EventTriggers() bool                { return false }
+func (facts) View(string) bool                   { return false }
 func (facts) Reach(string) session.Reach         { return session.Reach{} }
 func (facts) Unkeyed(*semantics.Compared) bool   { return false }
 func (facts) Piecewise(schema, name string) bool { return true }

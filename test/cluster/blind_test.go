@@ -218,7 +218,8 @@ func TestBlindKnowsWho(t *testing.T) {
 		"CREATE TABLE blind_other (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO blind_other VALUES (1, 0)",
 		"CREATE TABLE aside.who (id int PRIMARY KEY, n int NOT NULL)", "INSERT INTO aside.who VALUES (1, 1000)",
 		"CREATE FUNCTION aside.go() RETURNS text LANGUAGE sql AS $$ SELECT set_config('search_path', 'aside, "+
-			"public', false) $$")
+			"public', false) $$",
+		"CREATE VIEW blind_goes AS SELECT set_config('search_path', 'aside, public', false)")
 	c.Everywhere("SELECT count(*) FROM aside.who", "1")
 	const sql = "UPDATE who SET n = n + 1 WHERE id = 1"
 	run := func(s *Conn) error {
@@ -231,6 +232,7 @@ func TestBlindKnowsWho(t *testing.T) {
 		{"SET default_transaction_read_only = on", "RESET default_transaction_read_only", "25006", ""},
 		{"SET search_path = aside, public", "RESET search_path", "", "aside.who"},
 		{"SELECT aside.go()", "RESET search_path", "", "aside.who"},
+		{"SELECT * FROM blind_goes", "RESET search_path", "", "aside.who"},
 		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5)", "DROP TABLE pg_temp.who",
 			"", "pg_temp.who"},
 		{"CREATE TEMP TABLE who (id int PRIMARY KEY, n int); INSERT INTO who VALUES (1, 5); UPDATE blind_other SET n " +

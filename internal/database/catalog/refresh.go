@@ -230,6 +230,13 @@ func (t *Tables) Holds(before any, schema, name string) bool {
 	return x != nil && x == was.byName[[2]string{schema, name}]
 }
 
+// Anew is the same, but nothing that was known as of t is so as of it: who may do what has changed.
+func (t *Tables) Anew() *Tables {
+	anew := *t
+	anew.line = &line{}
+	return &anew
+}
+
 // Deferrable reports whether the database has constraints or triggers that may fire at COMMIT,
 // those on temporary tables aside.
 func (t *Tables) Deferrable() bool { return t.deferrable }

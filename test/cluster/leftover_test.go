@@ -55,6 +55,15 @@ ALTER TABLE left_gone SET UNLOGGED
 INSERT INTO left_gone VALUES (1)
 DROP TABLE left_gone
 
+CREATE TABLE left_gone(k int PRIMARY KEY)
+ALTER TABLE left_gone SET SCHEMA pg_catalog
+ALTER TABLE pg_catalog.left_gone RENAME TO left_else
+INSERT INTO pg_catalog.left_else VALUES (1)
+UPDATE pg_catalog.left_else SET k = 2
+ALTER TABLE pg_catalog.left_else SET SCHEMA public
+INSERT INTO public.left_else VALUES (3)
+DROP TABLE public.left_else
+
 CREATE TABLE left_gone(k int)
 CREATE RULE "_RETURN" AS ON SELECT TO left_gone DO INSTEAD SELECT 1 AS k
 DROP VIEW left_gone

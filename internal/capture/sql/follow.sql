@@ -20,7 +20,8 @@ CREATE OR REPLACE FUNCTION tutti.drop_functions_of(tables pg_catalog._text, kept
 DECLARE old name[]; used text[];
 BEGIN
   SELECT array_agg(p.proname), array_agg(t) FILTER (WHERE EXISTS (SELECT FROM (SELECT * FROM pg_depend WHERE refclassid = 'pg_proc'::regclass AND refobjid = p.oid OFFSET 0) d
-      JOIN pg_trigger g ON g.oid = d.objid JOIN pg_class c ON c.oid = g.tgrelid WHERE d.classid = 'pg_trigger'::regclass AND c.relkind = 'r' AND c.relpersistence = 'p'))
+      JOIN pg_trigger g ON g.oid = d.objid JOIN pg_class c ON c.oid = g.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE d.classid = 'pg_trigger'::regclass AND c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'tutti')))
     INTO old, used FROM unnest(tables) t CROSS JOIN unnest('{capture,bulk,direct,final}'::text[]) k
     CROSS JOIN LATERAL (SELECT * FROM pg_proc WHERE proname >= concat(k, '_', t)::name AND proname < concat(k, '_', t, 'g')::name AND pronamespace = 'tutti'::regnamespace OFFSET 0) p
     WHERE p.proname <> ALL (kept);

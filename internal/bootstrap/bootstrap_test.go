@@ -164,6 +164,11 @@ func TestJudge(t *testing.T) {
 		{"its log is lost", works(1, 1, knows), empty(2),
 			"node2 has no log, but it had one: node1 knows its incarnation 3"},
 		{"its log is older", works(1, 1, knows), works(2, 2, nil), "the log of node2 is an older copy"},
+		{"a copy of its log began as often", lives(works(1, 1, knows), 2, 7), life(works(2, 3, nil), 8),
+			"the log of node2 is an older copy"},
+		{"the same life", lives(works(1, 1, knows), 2, 7), life(works(2, 3, nil), 7), ""},
+		{"its next life", lives(works(1, 1, knows), 2, 7), life(works(2, 4, nil), 8), ""},
+		{"a life before there were numbers", works(1, 1, knows), life(works(2, 3, nil), 8), ""},
 		{"an older release, added by the order", later1, works(2, 5, nil),
 			"runs a release that does not know of that"},
 		{"other settings", works(1, 1, knows), other,
@@ -176,7 +181,24 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// life gives a member's incarnation its number, lives what somebody has heard of another member's.
+func life(f *Facts, number uint64) *Facts {
+	f.Life = number
+	return f
+}
+
+func lives(f *Facts, member uint32, number uint64) *Facts {
+	f.Lives = map[uint32]uint64{member: number}
+	return f
+}
+
 func TestOutdated(t *testing.T) {
+	for number, want := range map[uint64]bool{0: false, 7: false, 8: true} {
+		if got := Outdated(life(works(1, 3, nil), number), lives(works(2, 1, map[uint32]uint64{1: 3}), 1, 7),
+			name) != nil; got != want {
+			t.Errorf("life %d, where 7 is known: %t", number, got)
+		}
+	}
 	for own, want := range map[uint64]bool{0: false, 2: true, 3: false, 4: false} { // without a log it is for Decide
 		if got := Outdated(works(1, own, nil), works(2, 1, map[uint32]uint64{1: 3}), name) != nil; got != want {
 			t.Errorf("in incarnation %d: %t", own, got)

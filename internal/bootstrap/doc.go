@@ -14,7 +14,8 @@
 //	B2  A member takes frames of another one only after it has noted that one's incarnation durably, or while it has
 //	    no log itself; then it notes all that it has heard of when it makes its log, before its first vote.
 //	B3  The incarnation that a member says is the one under which it works, and never one that was noted before by
-//	    somebody as less than another.
+//	    somebody as less than another. What a copy of the log begins under the same one is another life of it, with
+//	    another number, and the first that was heard of counts.
 //	B4  The databases with which members begin are equal. Who makes its log later compares with what those that have
 //	    one began with, or has a copy that says at which ordinal of their order it is. Only a member that has nothing
 //	    copies by itself, and only what an operator has adopted.

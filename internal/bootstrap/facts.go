@@ -22,12 +22,17 @@ type Facts struct {
 	Member uint32 `json:"member"`
 	// Incarnation is the one under which it works; zero if it has no log.
 	Incarnation uint64 `json:"incarnation"`
+	// Life is a random number of that incarnation: one that an older copy of its log begins has another. Zero: of a
+	// release that has none.
+	Life uint64 `json:"life,omitempty"`
 	// Level is what its build understands of the log (Configurations, …); zero: what the first releases did.
 	Level uint32 `json:"level,omitempty"`
 	// Copied is how many copies of others' databases it has taken.
 	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.
 	Known map[uint32]uint64 `json:"known,omitempty"`
+	// Lives are those of these incarnations.
+	Lives map[uint32]uint64 `json:"lives,omitempty"`
 	// Later are the members that the order has added, as far as it knows, and Roster is who they all are, for who has
 	// no log and so hears of no change; its owner's form.
 	Later  []uint32        `json:"later,omitempty"`

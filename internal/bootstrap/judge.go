@@ -20,7 +20,7 @@ func Judge(own, theirs *Facts, name Names) error {
 	switch {
 	case theirs.Incarnation < known && theirs.Incarnation == 0:
 		return errors.New(lost(theirs.Member, own.Member, known, name))
-	case theirs.Incarnation < known:
+	case theirs.Incarnation < known || theirs.another(own):
 		return errors.New(older(theirs, own.Member, known, name))
 	}
 	if slices.Contains(own.Later, theirs.Member) && theirs.Level < Membership {
@@ -32,10 +32,16 @@ func Judge(own, theirs *Facts, name Names) error {
 
 // Outdated says why this member must not go on with the log it has, by what another one knows of it; nil if it may.
 func Outdated(own, theirs *Facts, name Names) error {
-	if known := theirs.Known[own.Member]; own.Incarnation > 0 && own.Incarnation < known {
+	if known := theirs.Known[own.Member]; own.Incarnation > 0 && (own.Incarnation < known || own.another(theirs)) {
 		return errors.New(older(own, theirs.Member, known, name))
 	}
 	return nil
+}
+
+// another reports whether another life of the member than this one has been heard of in its incarnation.
+func (f *Facts) another(witness *Facts) bool {
+	life := witness.Lives[f.Member]
+	return f.Incarnation > 0 && f.Incarnation == witness.Known[f.Member] && f.Life != 0 && life != 0 && f.Life != life
 }
 
 func lost(member, witness uint32, incarnation uint64, name Names) string {
@@ -47,7 +53,7 @@ func lost(member, witness uint32, incarnation uint64, name Names) string {
 
 func older(f *Facts, witness uint32, incarnation uint64, name Names) string {
 	return fmt.Sprintf("the log of %s is an older copy, or another node runs under its number: it is in incarnation "+
-		"%d, and %s knows its incarnation %d. "+
+		"%d, and %s knows of another log of it, in incarnation %d. "+
 		"What it has voted for since is lost, so it must not vote again under its number. %s", name(f.Member),
 		f.Incarnation, name(witness), incarnation, stayOut)
 }

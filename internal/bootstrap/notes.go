@@ -10,6 +10,11 @@ import (
 type Notes struct {
 	// Members are the greatest incarnations of other members that were heard of (B2).
 	Members map[uint32]uint64 `json:"members,omitempty"`
+	// Lives are those of these incarnations (Facts.Life).
+	Lives map[uint32]uint64 `json:"lives,omitempty"`
+	// Outdated is why this member must not go on with its log (Outdated). With each start its incarnation grows, and
+	// would be greater at last than what others know.
+	Outdated string `json:"outdated,omitempty"`
 	// Superseded is what Members had of a member when it was readmitted last.
 	Superseded map[uint32]uint64 `json:"superseded,omitempty"`
 	// Copied is how many copies of others' databases the member has taken, Copies how many others have.
@@ -24,6 +29,9 @@ type Notes struct {
 // Heard notes a member's incarnation, how many copies it has taken, and what it understands.
 func (n Notes) Heard(f *Facts) (Notes, bool) {
 	life, copied := f.Incarnation > n.Members[f.Member], f.Copied > n.Copies[f.Member]
+	if f.Life != 0 && (life || f.Incarnation == n.Members[f.Member] && n.Lives[f.Member] == 0) {
+		n.Lives, life = with(n.Lives, f.Member, f.Life), true
+	}
 	if life {
 		n.Members = with(n.Members, f.Member, f.Incarnation)
 	}
@@ -35,6 +43,12 @@ func (n Notes) Heard(f *Facts) (Notes, bool) {
 		n.Levels = with(n.Levels, f.Member, f.Level)
 	}
 	return n, life || copied || level
+}
+
+// Refused notes why the log must not be gone on with.
+func (n Notes) Refused(why error) (Notes, bool) {
+	n.Outdated = why.Error()
+	return n, true
 }
 
 // Understand reports whether all of some other members have said that they understand what is of a level. Whom the

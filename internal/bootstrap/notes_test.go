@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -19,6 +20,13 @@ func TestNotes(t *testing.T) {
 			Notes{Members: map[uint32]uint64{2: 6}, Databases: []uint64{7}}, true},
 		{"the same again", func(n Notes) (Notes, bool) { return n.Heard(works(2, 5, nil)) }, began, false},
 		{"an earlier one", func(n Notes) (Notes, bool) { return n.Heard(works(2, 4, nil)) }, began, false},
+		{"the number of its life", func(n Notes) (Notes, bool) { return n.Heard(life(works(2, 5, nil), 9)) },
+			Notes{Members: map[uint32]uint64{2: 5}, Lives: map[uint32]uint64{2: 9}, Databases: []uint64{7}}, true},
+		{"a later one's", func(n Notes) (Notes, bool) { return n.Heard(life(works(2, 6, nil), 9)) },
+			Notes{Members: map[uint32]uint64{2: 6}, Lives: map[uint32]uint64{2: 9}, Databases: []uint64{7}}, true},
+		{"an earlier one's", func(n Notes) (Notes, bool) { return n.Heard(life(works(2, 4, nil), 9)) }, began, false},
+		{"the own log is an older copy", func(n Notes) (Notes, bool) { return n.Refused(errors.New("old")) },
+			Notes{Members: map[uint32]uint64{2: 5}, Outdated: "old", Databases: []uint64{7}}, true},
 		{"another member", func(n Notes) (Notes, bool) { return n.Heard(works(3, 1, nil)) },
 			Notes{Members: map[uint32]uint64{2: 5, 3: 1}, Databases: []uint64{7}}, true},
 		{"a copy that another one has taken", func(n Notes) (Notes, bool) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -81,7 +83,7 @@ func (s *Standing) Facts() []byte {
 	defer s.mu.Unlock()
 	f := s.now()
 	if f.Incarnation > 0 {
-		f.Known, f.Copied = s.notes.Members, s.notes.Copied
+		f.Known, f.Lives, f.Copied = s.notes.Members, s.notes.Lives, s.notes.Copied
 		if !slices.ContainsFunc(s.config.First(), func(m uint32) bool {
 			return m != s.config.Member && f.Known[m] == 0
 		}) {
@@ -111,8 +113,9 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 	}
 	signal(s.news)
 	own := s.now()
-	own.Known = s.notes.Members
+	own.Known, own.Lives = s.notes.Members, s.notes.Lives
 	if err := bootstrap.Outdated(&own, f, s.name); err != nil {
+		err = errors.Join(err, s.note(func(n bootstrap.Notes) (bootstrap.Notes, bool) { return n.Refused(err) }))
 		s.fail(&failure.Fatal{Err: err})
 		return err
 	}
@@ -178,6 +181,9 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 	if err != nil {
 		return fmt.Errorf("standing: read what the log notes: %w", err)
 	}
+	if s.notes.Outdated != "" {
+		return errors.New(s.notes.Outdated)
+	}
 	if err := bootstrap.Changed(b.Settings, s.own.Settings); err != nil {
 		return err
 	}
@@ -189,6 +195,7 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 			return err
 		}
 	}
+	s.own.Life = 1 + rand.Uint64N(math.MaxUint64)
 	s.own.Incarnation, err = disk.NextIncarnation()
 	return err
 }

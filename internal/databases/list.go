@@ -25,16 +25,18 @@ type Listed struct {
 	Name    string
 	State   State
 	Dropped uint64 // ordinal of its end
+	Exists  bool   // PostgreSQL has one of the name; not while a change of it is broken off
 }
 
 // List reads the list from the main database, by ID.
 func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
-	rows, err := conn.Query(ctx, "SELECT id, name, state, dropped FROM tutti.database ORDER BY id")
+	rows, err := conn.Query(ctx, "SELECT id, name, state, dropped, EXISTS (SELECT FROM pg_catalog.pg_database WHERE "+
+		"datname = name) FROM tutti.database ORDER BY id")
 	if err != nil {
 		return nil, fmt.Errorf("databases: read the list: %w", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Listed, err error) {
-		err = row.Scan(&d.ID, &d.Name, &d.State, &d.Dropped)
+		err = row.Scan(&d.ID, &d.Name, &d.State, &d.Dropped, &d.Exists)
 		return d, err
 	})
 }

@@ -137,7 +137,10 @@ func (t *tenure) readmit(member uint32, question uint64) map[uint64]uint64 {
 		return nil // it came after it had been looked for
 	}
 	terms := map[uint64]uint64{}
-	for _, l := range t.all() {
+	ask := func(l *life) {
+		if _, asked := terms[l.id.group]; asked {
+			return
+		}
 		terms[l.id.group] = 0
 		got := make(chan uint64, 1)
 		l.order.core.Call(func(e *engine.Engine) {
@@ -149,6 +152,12 @@ func (t *tenure) readmit(member uint32, question uint64) map[uint64]uint64 {
 		case terms[l.id.group] = <-got:
 		default:
 		}
+	}
+	if main := t.life(mainGroup); main != nil {
+		ask(main) // who answers for it has all databases of which it knows, from then on
+	}
+	for _, l := range t.all() {
+		ask(l)
 	}
 	return terms
 }

@@ -126,6 +126,8 @@ func (t *tenure) begin(ctx context.Context) error {
 	for _, d := range list {
 		switch {
 		case err != nil:
+		case d.State == databases.Open && !d.Exists: // it was being renamed; the main order goes on with that
+			t.node.log.Warn("the local PostgreSQL has no database of this name", "database", d.Name)
 		case d.State == databases.Open:
 			err = t.start(d.ID, d.Name)
 		case d.State == databases.Dropped:

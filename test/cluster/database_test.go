@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tuttidb/tutti/internal/database/instance"
 )
 
 // TestDatabases: databases are created, used, renamed and dropped at any node; each has its own tables, sequences,
@@ -305,4 +307,38 @@ func defineBeside(c, busy *Cluster, k int, stop <-chan struct{}) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// TestRenamedHalfWay: a node that ends when its PostgreSQL has renamed a database, and Tutti has not noted that, goes
+// on with it at its next start.
+func TestRenamedHalfWay(t *testing.T) {
+	t.Parallel() // mostly it waits
+	c := Start(t, 3)
+	s := c.Connect(1)
+	s.Do("CREATE DATABASE halfway")
+	before := c.In("halfway").Connect(1)
+	before.Do("CREATE TABLE of_it (k int PRIMARY KEY)", "INSERT INTO of_it VALUES (1)")
+	closeConn(before.Conn)
+	c.Stop(3)
+	s.Do("ALTER DATABASE halfway RENAME TO arrived")
+	c.In("arrived").Connect(1).Do("INSERT INTO of_it VALUES (2)")
+	build, err := findBuild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg := instance.New(instance.Options{Build: build, DataDir: c.Node(3).Config.DataDir + "/postgres"})
+	if err := pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := probe(t.Context(), pg.ConnString("postgres", "postgres"),
+		"ALTER DATABASE halfway RENAME TO arrived"); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(3)
+	c.WaitReady(3)
+	c.In("arrived").Everywhere("SELECT count(*) FROM of_it", "2")
+	c.In("arrived").Check()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/database/link"
 	"github.com/tuttidb/tutti/internal/databases"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -92,6 +93,11 @@ func (x replicas) Retire(id, dropped uint64) error    { return x.t.retired.Add(i
 func (l *life) changeDatabases(ctx context.Context, last uint64, t engine.Task, d session.Definition) (
 	session.Result, error) {
 	l.db.applier.Begun.Store(last)
+	// As of this place: who joins has been told of a later list.
+	roster, err := membership.Read(ctx, l.db.connString)
+	if err != nil {
+		return session.Result{}, err
+	}
 	conn, err := link.Connect(ctx, l.db.connString, "tutti databases", apply.SessionSettings())
 	if err != nil {
 		return session.Result{}, err
@@ -99,7 +105,7 @@ func (l *life) changeDatabases(ctx context.Context, last uint64, t engine.Task, 
 	defer conn.Close(context.WithoutCancel(ctx))
 	defer l.submitted.running.backends.Instead(conn.PID())() // whoever blocks it loses
 	return databases.Carry(ctx, databases.Options{Log: l.log, Replicas: replicas{l.tenure},
-		Progress: l.db.applier, Voters: t.Voters, Roster: l.config.Roster(),
+		Progress: l.db.applier, Voters: t.Voters, Roster: roster,
 		List: l.db.applier.Pgx, Conn: conn}, last, t.Ordinal, d)
 }
 

@@ -154,6 +154,7 @@ func (t *tenure) readmit(member uint32, question uint64) map[uint64]uint64 {
 		}
 	}
 	if main := t.life(mainGroup); main != nil {
+		main.others.peers.Readmitted(member)
 		ask(main) // who answers for it has all databases of which it knows, from then on
 	}
 	for _, l := range t.all() {

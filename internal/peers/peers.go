@@ -147,6 +147,11 @@ func (p *Peers) Forget(member uint32) {
 	p.with(func(t *replica.Table, _ int64) { t.Forget(member) })
 }
 
+// Readmitted takes a member that has lost its disk for one that has applied nothing, until it is heard of again.
+func (p *Peers) Readmitted(member uint32) {
+	p.with(func(t *replica.Table, _ int64) { t.Readmitted(member) })
+}
+
 // Get is what another member has told last, and whether it is alive.
 func (p *Peers) Get(member uint32) (s Status, alive bool) {
 	p.with(func(t *replica.Table, now int64) {

@@ -133,6 +133,9 @@ func TestFarthest(t *testing.T) {
 	if got := p.AllApplied(); got != 30 {
 		t.Errorf("all have applied %d", got)
 	}
+	if p.Readmitted(3); p.AllApplied() != 0 {
+		t.Error("what one has applied counts that has lost its disk")
+	}
 	if got := p.End().Ordinal; got != 70 {
 		t.Errorf("the order ends at %d", got)
 	}

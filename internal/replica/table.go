@@ -98,6 +98,14 @@ func (t *Table) Forget(member uint32) {
 	}
 }
 
+// Readmitted takes a member that has lost its disk for one that has applied nothing, until it is heard again: it comes
+// back with the database of another one, which may not have come as far as it had.
+func (t *Table) Readmitted(member uint32) {
+	if r := t.row(member); r != nil {
+		r.status.Applied = 0
+	}
+}
+
 // Of is what a member has told last, and whether it is alive (RE1).
 func (t *Table) Of(now int64, member uint32) (s Status, alive bool) {
 	r := t.row(member)

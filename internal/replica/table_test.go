@@ -198,6 +198,14 @@ func TestWaitsForWhom(t *testing.T) {
 		t.Errorf("all have applied %d, and the one that is away 4", got)
 	}
 	x.Hear(100, 3, Status{State: CatchingUp, Applied: 4}, 0, 0)
+	x.Readmitted(3)
+	if got := x.AllApplied(7); got != 0 {
+		t.Errorf("all have applied %d, and one comes back without its disk", got)
+	}
+	x.Hear(100, 3, Status{State: CatchingUp, Applied: 4}, 0, 0)
+	if got := x.AllApplied(7); got != 4 {
+		t.Errorf("all have applied %d, and the one that came back 4", got)
+	}
 	if got := table3().AllApplied(7); got != 0 {
 		t.Errorf("all have applied %d, and nobody has told", got)
 	}

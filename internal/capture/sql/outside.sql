@@ -1,7 +1,10 @@
 DROP FUNCTION IF EXISTS tutti.outside(pg_catalog.bool, pg_catalog.bool); -- of earlier versions
-CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, had pg_catalog.bool, made pg_catalog.bool, locks pg_catalog._oid) RETURNS pg_catalog._text
+DROP FUNCTION IF EXISTS tutti.outside(pg_catalog.bool, pg_catalog.bool, pg_catalog.bool, pg_catalog._oid);
+-- Known: what was before is known, these names.
+CREATE OR REPLACE FUNCTION tutti.outside(known pg_catalog.bool, before pg_catalog._text, made pg_catalog.bool, locks pg_catalog._oid) RETURNS pg_catalog._text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = on SET enable_mergejoin = on AS $tutti$
 DECLARE
+  had bool := before <> '{}';
   tags text[] := CASE WHEN known AND tutti.partial() THEN string_to_array(ltrim(current_setting('tutti.tags', true), ','), ',') END;
   silent bool := current_setting('server_version_num')::int4 < 160000; -- later ones refuse it
   own text[]; -- what a tree has that calls one of PostgreSQL's that does something outside
@@ -24,6 +27,13 @@ BEGIN
   END IF;
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
     FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR proname >= 'tutti_lo' AND proname < 'tutti_lp') AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
+  IF had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,COMMENT,GRANT,REVOKE}'
+     AND NOT EXISTS (SELECT FROM pg_class WHERE oid = ANY (locks) AND lower(relname COLLATE "C") = ANY (before)) -- and who refers to it, or is above it
+     AND NOT EXISTS (SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = ANY (locks) AND lower(p.proname COLLATE "C") = ANY (before))
+     AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) WHERE t.rel = ANY (locks) AND (EXISTS (SELECT FROM unnest(own || runs) o WHERE strpos(t.tree, o) > 0)
+       OR EXISTS (SELECT FROM pg_proc p WHERE p.oid >= 16384 AND lower(p.proname COLLATE "C") = ANY (before) AND strpos(t.tree, concat('funcid ', p.oid, ' ')) > 0))) THEN
+    RETURN NULL; -- what these tables do is nothing of the kind
+  END IF;
   IF fresh AND (tags <@ '{CREATE TABLE,CREATE TABLE AS,SELECT INTO,ALTER TABLE,CREATE INDEX,ALTER INDEX,CREATE VIEW,CREATE MATERIALIZED VIEW,CREATE DOMAIN,CREATE SEQUENCE,CREATE TRIGGER,CREATE RULE,CREATE POLICY,COMMENT,GRANT,REVOKE}') IS NOT TRUE THEN
     news := ARRAY(SELECT oid FROM pg_proc WHERE oid >= 16384 AND age(xmin) <= 0 AND pronamespace <> 'tutti'::regnamespace);
   END IF;

@@ -108,7 +108,7 @@ func TestOutsideAtOnce(t *testing.T) {
 		"CREATE VIEW calling AS SELECT calls() AS x",
 		"CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
 	const emits = "(pg_logical_emit_message(false, 'a', 'b') IS NULL)"
-	for _, x := range []struct{ define, sql string }{
+	cases := []struct{ define, sql string }{
 		{"CREATE TABLE given(id int, b bool DEFAULT " + emits + ")", "INSERT INTO given VALUES (1)"},
 		{"ALTER TABLE plain ADD b bool DEFAULT " + emits, "INSERT INTO plain VALUES (1)"},
 		{"ALTER TABLE plain ADD CHECK " + emits, "INSERT INTO plain VALUES (1)"},
@@ -128,36 +128,61 @@ func TestOutsideAtOnce(t *testing.T) {
 		{"CREATE TABLE other(id int PRIMARY KEY, b bool DEFAULT true)", ""},
 		{"CREATE FUNCTION nothing() RETURNS int LANGUAGE sql AS 'SELECT 1'", ""},
 		{"ALTER DOMAIN asked SET NOT NULL", ""}, {"DROP VIEW calling", ""},
-	} {
-		tx, err := p.a.Begin(ctx)
-		if err != nil {
-			t.Fatal(explain(err))
-		}
-		known, err := catalog.Describe(ctx, tx)
-		if err == nil {
-			_, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; "+x.define)
-		}
-		if err == nil {
-			known, err = catalog.Follow(ctx, tx, known)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", x.define, explain(err))
-		}
-		all, err := catalog.Describe(ctx, tx)
-		if err != nil {
-			t.Fatalf("%s: %v", x.define, explain(err))
-		}
-		for _, sql := range []string{x.sql, "UPDATE plain SET x = 1", "SELECT calls()",
-			"INSERT INTO other VALUES (1)"} {
-			got, want := known.Reach(sql), all.Reach(sql)
-			if got != want || sql == x.sql && want.Outside != (sql != "") {
-				t.Errorf("after %s: %s: %+v, of everything %+v", x.define, sql, got, want)
+	}
+	tells := func() {
+		for _, x := range cases {
+			tx, err := p.a.Begin(ctx)
+			if err != nil {
+				t.Fatal(explain(err))
+			}
+			known, err := catalog.Describe(ctx, tx)
+			if err == nil {
+				_, err = tx.Exec(ctx, "SET LOCAL backtrace_functions = 'tutti_on'; "+x.define)
+			}
+			if err == nil {
+				known, err = catalog.Follow(ctx, tx, known)
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", x.define, explain(err))
+			}
+			all, err := catalog.Describe(ctx, tx)
+			if err != nil {
+				t.Fatalf("%s: %v", x.define, explain(err))
+			}
+			for _, sql := range []string{x.sql, "UPDATE plain SET x = 1", "SELECT calls()",
+				"INSERT INTO other VALUES (1)"} {
+				got, want := known.Reach(sql), all.Reach(sql)
+				if got != want || sql == x.sql && want.Outside != (sql != "") {
+					t.Errorf("after %s: %s: %+v, of everything %+v", x.define, sql, got, want)
+				}
+			}
+			if err := tx.Rollback(ctx); err != nil {
+				t.Fatal(explain(err))
 			}
 		}
-		if err := tx.Rollback(ctx); err != nil {
-			t.Fatal(explain(err))
-		}
 	}
+	tells()
+	// The same where there is something of the kind already.
+	if _, err := p.a.Exec(ctx, "SET backtrace_functions = 'tutti_on'; "+
+		"CREATE FUNCTION had() RETURNS int LANGUAGE plpgsql AS $$ BEGIN COPY plain TO '/x'; RETURN 1; END $$; "+
+		"CREATE TABLE hads(id int PRIMARY KEY, h int DEFAULT had()); "+
+		"CREATE FUNCTION had_fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM had(); RETURN NULL; END $$; "+
+		"CREATE TABLE par(x int); CREATE TABLE par_kid(b int DEFAULT had()) INHERITS (par); "+
+		"RESET backtrace_functions"); err != nil {
+		t.Fatal(explain(err))
+	}
+	cases = append(cases, []struct{ define, sql string }{
+		{"CREATE TABLE more(id int, x int DEFAULT had())", "INSERT INTO more VALUES (1)"},
+		{"CREATE TABLE kid(b int DEFAULT had()) INHERITS (plain)", "DELETE FROM plain"},
+		{"ALTER TABLE hads ADD FOREIGN KEY (h) REFERENCES plain", "DELETE FROM plain"},
+		{"ALTER TABLE ONLY par ADD FOREIGN KEY (x) REFERENCES plain", "DELETE FROM plain"},
+		{"ALTER TABLE hads RENAME TO were", "INSERT INTO were VALUES (1)"},
+		{"CREATE TRIGGER f AFTER INSERT ON plain FOR EACH ROW EXECUTE FUNCTION had_fires()",
+			"INSERT INTO plain VALUES (1)"},
+		{"CREATE VIEW looks AS SELECT * FROM hads", "SELECT * FROM looks"},
+		{"ALTER TABLE plain ADD y serial", ""}, {"ALTER TABLE plain ADD FOREIGN KEY (x) REFERENCES plain", ""},
+	}...)
+	tells()
 }
 
 // TestHides: which statements may run a text that a function puts together is found in the same way: PostgreSQL 15

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/capture"
@@ -55,7 +57,15 @@ var ofPostgres = func() map[string]reach {
 	return names
 }()
 
-// some reports whether users have made, or installed, anything of the kind.
+// list are the names of what users have made, or installed, of the kind.
+func (o *outside) list() []string {
+	if o == nil {
+		return []string{}
+	}
+	return slices.AppendSeq(make([]string, 0, len(o.names)), maps.Keys(o.names)) // a set
+}
+
+// some reports whether there are any.
 func (o *outside) some() bool { return o != nil && len(o.names) > 0 }
 
 func wordByte(c byte) bool {

@@ -175,13 +175,13 @@ type asking struct {
 
 // describe runs a query that describes tables, and asks what else is wanted. The query is prepared, as it comes again.
 func describe(ctx context.Context, q Querier, ask asking) (c capture.Catalog, b besides, err error) {
-	deferrable, granted, some, before := false, false, false, ask.before
+	deferrable, granted, outside, before := false, false, []string{}, ask.before
 	if before != nil {
-		deferrable, granted, some = before.deferrable, before.granted(), before.outside.some()
+		deferrable, granted, outside = before.deferrable, before.granted(), before.outside.list()
 	}
-	query := fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[4]t, %[5]t, %[6]t, locks), changed, "+
+	query := fmt.Sprintf("SELECT %s(%s), b.*, tutti.outside(%[4]t, $%[5]d, %[6]t, locks), changed, "+
 		"tutti.narrow(%[6]t, locks) FROM %[3]s, tutti.besides(%[4]t, %[7]t, %[8]t, locks) b",
-		ask.more, ask.query, ask.of, before != nil, some, ask.made, deferrable, granted)
+		ask.more, ask.query, ask.of, before != nil, len(ask.args)+1, ask.made, deferrable, granted)
 	if _, err := q.Prepare(ctx, query, query); err != nil {
 		return capture.Catalog{}, besides{}, fmt.Errorf("catalog: describing tables: %w", err)
 	}
@@ -190,7 +190,7 @@ func describe(ctx context.Context, q Querier, ask asking) (c capture.Catalog, b 
 		batch.Queue(sql)
 	}
 	var text string
-	batch.Queue(query, ask.args...).QueryRow(func(row pgx.Row) error {
+	batch.Queue(query, append(slices.Clip(ask.args), outside)...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(append(ask.to, &text, &b.deferrable, &b.views, &b.rights, &b.events, &b.code, &b.outside,
 			&b.changed, &b.narrow)...)
 	})

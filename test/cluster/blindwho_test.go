@@ -9,7 +9,8 @@ import (
 // TestBlindByRights: what a role may do is seen before its next statement is carried out unseen, also what it may do by
 // another role, and in another database than that where it was changed.
 func TestBlindByRights(t *testing.T) {
-	c := use(t)
+	t.Parallel()     // mostly it waits
+	c := Start(t, 2) // others count databases
 	admin := c.Connect(1)
 	admin.Do("CREATE ROLE blind_writers", "CREATE ROLE blind_alice", "CREATE ROLE blind_bob",
 		"GRANT blind_writers TO blind_alice", "CREATE DATABASE blind_rights")

@@ -28,7 +28,7 @@ BEGIN
   SELECT array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE proname IN ({{outside_names}})), array_agg(concat('funcid ', oid, ' ')) FILTER (WHERE silent AND proname NOT IN ({{outside_names}})) INTO own, runs
     FROM pg_proc WHERE (proname IN ({{outside_names}}, {{hiding_names}}) OR proname >= 'tutti_lo' AND proname < 'tutti_lp') AND pronamespace = 'pg_catalog'::regnamespace AND oid < 16384;
   IF had AND tags <@ '{CREATE TABLE,ALTER TABLE,DROP TABLE,CREATE INDEX,ALTER INDEX,DROP INDEX,CREATE TRIGGER,DROP TRIGGER,CREATE SEQUENCE,ALTER SEQUENCE,DROP SEQUENCE,COMMENT,GRANT,REVOKE}'
-     AND NOT EXISTS (SELECT FROM pg_class WHERE oid = ANY (locks) AND lower(relname COLLATE "C") = ANY (before)) -- and who refers to it, or is above it
+     AND NOT EXISTS (SELECT FROM pg_class WHERE oid = ANY (locks) AND lower(relname COLLATE "C") = ANY (before)) -- its parents, and the tables that it refers to, follow from it
      AND NOT EXISTS (SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid = ANY (locks) AND lower(p.proname COLLATE "C") = ANY (before))
      AND NOT EXISTS (SELECT FROM ({{trees}}) t(rel, tree) WHERE t.rel = ANY (locks) AND (EXISTS (SELECT FROM unnest(own || runs) o WHERE strpos(t.tree, o) > 0)
        OR EXISTS (SELECT FROM pg_proc p WHERE p.oid >= 16384 AND lower(p.proname COLLATE "C") = ANY (before) AND strpos(t.tree, concat('funcid ', p.oid, ' ')) > 0))) THEN

@@ -59,7 +59,7 @@ func DirectOf(sql string) (Direct, bool) {
 	if !single(sql) {
 		return Direct{}, false
 	}
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return Direct{}, false
 	}

@@ -74,7 +74,7 @@ func Refills(sql string) error {
 }
 
 func parseAlter(sql string) (*pg.ParseResult, *pg.AlterTableStmt, error) {
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrFills, err)
 	}
@@ -111,7 +111,7 @@ func deparse(tree *pg.ParseResult) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrFills, err)
 	}
-	again, err := pg.Parse(sql)
+	again, err := parse(sql)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrFills, err)
 	}

@@ -21,7 +21,7 @@ func GlanceOf(sql string) (Glance, bool) {
 	if !single(sql) {
 		return Glance{}, false
 	}
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return Glance{}, false
 	}

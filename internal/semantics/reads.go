@@ -88,7 +88,7 @@ func ReadsOf(sql string) *Reads {
 	if len(sql) > readsTextMax {
 		return nil
 	}
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}

@@ -80,7 +80,7 @@ func rowLocks(n *pg.SelectStmt, sql string) *RowLocks {
 
 // fits reports whether the text has become what it should: a SELECT with one column more.
 func (l *RowLocks) fits(columns int) bool {
-	tree, err := pg.Parse(l.Text)
+	tree, err := parse(l.Text)
 	if err != nil || len(tree.Stmts) != 1 {
 		return false
 	}

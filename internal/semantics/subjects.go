@@ -31,7 +31,7 @@ const (
 // Subjects lists what a definition drops or changes: something temporary that depends on one of them may be in its way.
 // Of a definition whose text does not say it, and of what is no definition, there are none.
 func Subjects(sql string) (out []Subject) {
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func typeText(t *pg.TypeName) string {
 // SpellsFunction reports whether a definition makes a function or procedure of SQL. PostgreSQL has read its body then,
 // and locked what the body writes to, but has run nothing of it.
 func SpellsFunction(sql string) bool {
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return false
 	}
@@ -144,7 +144,7 @@ func SpellsFunction(sql string) bool {
 // Renames tells of an ALTER TABLE that gives a table another name (whole), or a column or constraint of it, what the
 // table was called. It is false for any other text.
 func Renames(sql string) (table string, whole, ok bool) {
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return "", false, false
 	}

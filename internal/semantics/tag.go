@@ -9,7 +9,7 @@ import (
 // QuietTag is the command tag of a statement that fires no event triggers: TRUNCATE, setval, and what concerns roles,
 // databases, event triggers and owners (CreateCommandTag of PostgreSQL's tcop/utility.c).
 func QuietTag(sql string) string {
-	tree, err := pg.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.Stmts) != 1 {
 		return ""
 	}

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // CutColumn takes the last column off a DataRow, or the last field off a RowDescription. raw is a whole frame,
 // which is changed and shortened. value is the column's, of a DataRow, and aliases it; nil is NULL.
@@ -33,14 +36,14 @@ func CutColumn(raw []byte) (rest, value []byte, err error) {
 const fieldBytes = 4 + 2 + 4 + 2 + 4 + 2
 
 // AppendBindColumn appends a Bind, given as a whole frame, for a statement that returns one column more, at the
-// end: that column is in text if the client asks for a format of each of its own. A malformed Bind is taken
-// over as it is, for the backend to refuse.
+// end: that column is in text if the client asks for a format of each of its own. A Bind that is malformed, or
+// has as many formats as there can be, is taken over as it is, for the backend to refuse.
 func AppendBindColumn(dst, bind []byte) []byte {
 	b, _ := DecodeBind(Frame{Raw: bind}.Body())
 	c := afterParameters(b.Rest)
 	at := len(b.Rest) - len(c.b)
 	n := int(c.u16())
-	if c.bytes(2 * n); c.end() != nil || n < 2 {
+	if c.bytes(2 * n); c.end() != nil || n < 2 || n == math.MaxUint16 {
 		return append(dst, bind...)
 	}
 	dst, start := begin(dst, TypeBind)

@@ -41,9 +41,11 @@ func TestAppendBindColumn(t *testing.T) {
 			t.Errorf("formats %v: %q", formats, got)
 		}
 	}
-	bad := []byte{TypeBind, 0, 0, 0, 7, 0, 0, 9}
-	if got := AppendBindColumn(nil, bad); !bytes.Equal(got, bad) {
-		t.Errorf("%q became %q", bad, got)
+	many := AppendBind(nil, "", "", nil, nil, make([]int16, 65535))
+	for _, bad := range [][]byte{{TypeBind, 0, 0, 0, 7, 0, 0, 9}, many} {
+		if got := AppendBindColumn(nil, bad); !bytes.Equal(got, bad) {
+			t.Errorf("%.20q became %.20q", bad, got)
+		}
 	}
 }
 

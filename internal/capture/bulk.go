@@ -94,14 +94,12 @@ func (t triggerCode) undirected() string {
 		"pg_catalog.starts_with(pg_catalog.current_query(), '" + mark + "')) IS NOT TRUE"
 }
 
-// bulkTriggers are the statements that install the statement triggers, or remove them.
+// bulkTriggers are the statements that install the statement triggers, if there are to be some.
 func (g *generated) bulkTriggers(t *TableDesc) []string {
-	name := Quote(t.Schema) + "." + Quote(t.Name)
 	if g.bulk == "" {
-		return []string{fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, insertTriggerName, name),
-			fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, updateTriggerName, name),
-			fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, deleteTriggerName, name)}
+		return nil
 	}
+	name := Quote(t.Schema) + "." + Quote(t.Name)
 	fn := "tutti." + g.bulkName()
 	out := []string{
 		g.bulkFunction(),
@@ -127,6 +125,10 @@ func (g *generated) bulkFunction() string {
 
 // bulkExtras keep the planner from plans that are quadratic in the rows of a transition table.
 const bulkExtras = " SET client_encoding = 'UTF8' SET enable_nestloop = off SET jit = off"
+
+// bulkQuiet is the body where a table is not captured as a whole any more. The triggers stay: to drop them would keep
+// readers out, which CREATE TRIGGER and others that bring that about do not.
+const bulkQuiet = "BEGIN RETURN NULL; END"
 
 // bulkBody is the body of the statement triggers' function. It goes through the transition tables in
 // pieces, so that memory is bounded. Old and new rows of an update stand in the same order.

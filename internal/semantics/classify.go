@@ -29,7 +29,7 @@ func Classify(sql string) []Statement {
 
 // grammar classifies by PostgreSQL's grammar.
 func grammar(sql string) []Statement {
-	tree, err := pg.Parse(ascii(sql))
+	tree, err := parse(ascii(sql))
 	if err != nil {
 		return []Statement{{Kind: Unknown, Text: sql}}
 	}
@@ -68,7 +68,7 @@ func grammar(sql string) []Statement {
 		if s.Detach != nil {
 			s.Detach.located(s.Text)
 		}
-		if s.Alone != "" && s.Cluster.Database.Does == NoDatabase {
+		if s.reworded() {
 			if s.Concurrent != nil {
 				s.Concurrent.Text = s.Text
 			}
@@ -165,7 +165,7 @@ func classifyNode(n *pg.Node) Statement {
 		return Statement{Kind: InTransaction, LocksTables: tableLock(n, v.LockStmt)}
 	case *pg.Node_TruncateStmt:
 		if v.TruncateStmt.RestartSeqs {
-			return confine(n, Statement{Kind: Definition, Relations: relations(n), Quiet: true})
+			return confine(n, Statement{Kind: Definition, Relations: relations(n), Quiet: true, Here: true})
 		}
 		return Statement{Kind: Write}
 	}
@@ -414,7 +414,7 @@ func maintenance(n *pg.Node) Statement {
 		return Statement{Kind: Local, Tag: "ANALYZE"}
 	case *pg.Node_ReindexStmt:
 		if hasOption(v.ReindexStmt.Params, "concurrently") {
-			return Statement{Kind: Local}
+			return Statement{Kind: Local, Alone: "REINDEX CONCURRENTLY"}
 		}
 		return Statement{Kind: Local, Tag: "REINDEX"}
 	}

@@ -16,7 +16,7 @@ const (
 	Rollback
 	// InTransaction statements (SAVEPOINT, SET TRANSACTION …) only act inside a block.
 	InTransaction
-	// Local acts on this session or this member only, and may refuse to run inside a
+	// Local acts on this session or this member only, and may be refused in a
 	// transaction block: SET, LISTEN, VACUUM, DEALLOCATE …
 	Local
 	// Definition takes its own place in the order and runs at every member (DDL).
@@ -166,8 +166,8 @@ type Statement struct {
 	Long Long
 	// Ahead is true for a Definition that may be carried out before its turn comes.
 	Ahead bool
-	// Alone names a Definition, or a VACUUM, that PostgreSQL refuses in a transaction block; its Text does without
-	// CONCURRENTLY.
+	// Alone names a Definition, or a Local, that PostgreSQL refuses in a transaction block; a Definition's Text does
+	// without CONCURRENTLY.
 	Alone string
 	// Shares is true for a Definition that waits for who writes to its tables, and not for who reads them.
 	Shares bool
@@ -239,6 +239,16 @@ func (s *Statement) NeedsTransaction() bool {
 		return true
 	}
 	return false
+}
+
+// reworded reports whether Text does without CONCURRENTLY.
+func (s *Statement) reworded() bool {
+	return s.Alone != "" && s.Kind != Local && s.Cluster.Database.Does == NoDatabase
+}
+
+// Apart reports whether it is a Local that PostgreSQL may refuse in a transaction block.
+func (s *Statement) Apart() bool {
+	return s.Kind == Local && (s.Alone != "" || s.Maintains() && s.Tag != "ANALYZE" || s.Forgets && s.Listens)
 }
 
 // Savepoint reports whether the statement deals with savepoints.

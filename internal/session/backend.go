@@ -76,6 +76,15 @@ func (b *backend) ask(sql ...string) (reply, [][][]byte, error) {
 	return b.internal(true)
 }
 
+// parse has the backend parse one statement, and do nothing with it.
+func (b *backend) parse(sql string) (reply, error) {
+	name := b.own(ownQuery)
+	dst := wire.AppendClose(b.out.AvailableBuffer(), 'S', name)
+	b.out.Append(wire.AppendSync(wire.AppendParse(dst, name, sql, nil)))
+	r, _, err := b.internal(false)
+	return r, err
+}
+
 // internal is quiet that also gathers rows, copied. Of more than a transaction may change nothing is kept, and it has
 // failed.
 func (b *backend) internal(want bool) (r reply, rows [][][]byte, err error) {

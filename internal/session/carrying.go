@@ -52,7 +52,7 @@ func (g *carrying) noteRun(r *request, rep *reply) error {
 		}
 		return nil
 	}
-	return g.note(r.does.notes, true)
+	return g.note(r.does.notes, !r.does.restarts)
 }
 
 // send gives the backend a request of a transaction.

@@ -143,7 +143,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	binds := !r.prepares
 	owed := s.named.unnamed.owed
 	s.named.unnamed.owed = false
-	if s.txn.Idle() && binds && !last && !r.does.local {
+	if s.txn.Idle() && binds && !last && !r.does.alone {
 		s.txn.Begin(false)
 	}
 	var rep reply

@@ -31,6 +31,9 @@ type advisory struct {
 	gaveAll bool
 }
 
+// takenMax is how many locks an attempt may take, and still be run again.
+const takenMax = 10_000
+
 // attempt begins counting.
 func (a *advisory) attempt() { a.taken, a.gaveAll = nil, false }
 
@@ -68,7 +71,9 @@ func (a *advisory) count(lock string, n int) {
 	if a.taken == nil {
 		a.taken = map[string]int{}
 	}
-	a.taken[lock] += n
+	if a.taken[lock] += n; len(a.taken) > takenMax { // a client's function may say anything
+		a.taken, a.gaveAll = nil, true
+	}
 }
 
 // settle tells the host when locks may have gone without a function's doing: with their transaction,

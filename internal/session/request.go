@@ -29,6 +29,7 @@ type doing struct {
 	write    bool      // some statement needs a Tutti transaction
 	runsCode bool      // some statement may run code of somebody's
 	local    bool      // some statement must run outside transactions
+	alone    bool      // and PostgreSQL may refuse it in a block
 	copies   bool      // it may start a COPY FROM STDIN
 	settles  bool      // the session has more to do after it, see learn
 	settings bool      // nothing in it looks at data
@@ -43,6 +44,7 @@ type doing struct {
 	// what other members are told of it
 	tables   []*semantics.TableLock // that it locks
 	notes    []string               // texts, see note
+	restarts bool                   // they are definitions
 	listens  bool                   // it may change what the session listens to
 	channels []string               // it adds to that
 }
@@ -100,15 +102,21 @@ func (d *doing) add(st semantics.Statement) {
 	d.outlives |= outlivesIf(st.Sticky, effects)
 	d.apart = d.apart || !onlyRows(st)
 	d.settles = d.settles || st.Forgets || st.Scope != semantics.NoScope
+	d.alone = d.alone || st.Apart()
+	d.calls, d.commits = st.Calls, st.Commits
+	d.copies = d.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
+	d.tells(st)
+}
+
+// tells notes what other members are told of one statement.
+func (d *doing) tells(st semantics.Statement) {
 	d.listens = d.listens || st.Listens
 	if st.LocksTables != nil {
 		d.tables = append(d.tables, st.LocksTables)
 	}
-	d.calls, d.commits = st.Calls, st.Commits
 	if st.Channel != "" {
 		d.channels = append(d.channels, st.Channel)
 	}
-	d.copies = d.copies || st.Kind == semantics.Copy || st.Kind == semantics.Unknown
 }
 
 // onlyRows reports whether a statement is nothing but rows that are read or written, and its text says which.

@@ -148,8 +148,11 @@ func (f *definitions) here(st semantics.Statement) (bool, error) {
 	var rep reply
 	r := request{frames: wire.AppendQuery(nil, st.Text), sql: []string{st.Text},
 		does: doing{write: true, defines: true}}
+	if st.Quiet && f.txn.Idle() {
+		r.does.notes, r.does.restarts = []string{st.Text}, true
+	}
 	failedToo, err := f.executing.execute(r, &rep)
-	if err != nil || failedToo || !st.Quiet {
+	if err != nil || failedToo || !st.Quiet || r.does.restarts {
 		return failedToo, err
 	}
 	f.schema.events = true

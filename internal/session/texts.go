@@ -2,6 +2,7 @@ package session
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -15,6 +16,7 @@ type texts struct {
 
 	escape   bool  // standard_conforming_strings is off
 	encoded  bool  // the client's encoding is not UTF-8
+	trailing bool  // and one in which a backslash can be the second byte of a letter
 	code     bool  // functions may have been made in it that no other has
 	heirs    bool  // temporary tables of the session's have inherited from permanent ones; see marks
 	prepared Reach // of what was prepared in SQL
@@ -26,8 +28,18 @@ func (t *texts) noteParameter(name, value string) {
 	case "standard_conforming_strings":
 		t.escape = value == "off"
 	case "client_encoding":
-		t.encoded = value != "UTF8"
+		t.encoded, t.trailing = value != "UTF8", trailing[value]
 	}
+}
+
+// trailing are PostgreSQL's encodings for clients, and for nothing else, whose letters can have a second byte that is
+// ASCII.
+var trailing = map[string]bool{"SJIS": true, "SHIFT_JIS_2004": true, "BIG5": true, "GBK": true, "GB18030": true,
+	"UHC": true, "JOHAB": true}
+
+// misread reports whether PostgreSQL may read a text otherwise than we do.
+func (t *texts) misread(sql string) bool {
+	return t.trailing && strings.IndexFunc(sql, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0
 }
 
 // plainTexts reports whether the server reads texts as the session does.

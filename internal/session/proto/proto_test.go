@@ -174,3 +174,24 @@ func TestLateIsBounded(t *testing.T) {
 		t.Errorf("%d notifications are kept, %d at most", n, most)
 	}
 }
+
+// TestHeldIsBounded: of more results and NOTICEs behind them than may be held, the older ones are told at once.
+func TestHeldIsBounded(t *testing.T) {
+	s := newStage(1 << 10)
+	s.results.Begin(true)
+	s.results.Hold(false)
+	if err := s.results.Emit(frame(t, "row", "r")); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if err := s.results.Remark(frame(t, "notice", "n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if s.client.Len() < 5000 || !s.results.Spilled() {
+		t.Errorf("of 1000 NOTICEs the client was told %d bytes", s.client.Len())
+	}
+}

@@ -61,7 +61,7 @@ func (r *Results) Emit(f wire.Frame) error {
 	if r.told.broken || announces(f.Type) && r.told.announced(f.Raw) {
 		return nil
 	}
-	if f.Type == wire.TypeDataRow || f.Type == wire.TypeCopyData {
+	if f.Type == wire.TypeDataRow || f.Type == wire.TypeCopyData || f.Type == wire.TypeNoticeResponse {
 		if len(r.held)+len(f.Raw) > r.max {
 			r.Spill()
 		}

@@ -13,7 +13,8 @@ type Form int
 const (
 	// InPlace: they are updated, so that a READ COMMITTED statement that waits for one goes on with
 	// its new version. This may fail although the end is right (Operation.Loose): where rows pass
-	// unique values on to each other, or where a column has changed that only an insert can set.
+	// unique values on to each other, where a column has changed that only an insert can set, or where a publication
+	// has updates, and the table no replica identity.
 	InPlace Form = iota
 	// InTurn: the same for one writeset after the other, which is enough if each is fine by itself.
 	InTurn

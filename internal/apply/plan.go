@@ -20,7 +20,8 @@ type Operation struct {
 	Args     [][]byte        // arrays: one, or for another key two; or none
 	Copy     []byte          // data of a COPY FROM STDIN, which a Stream alone makes; nil otherwise
 	Rows     int             // rows that must be affected, or AnyRows
-	// Loose: a unique or exclusion violation, or another number of rows, may be due to the Form.
+	// Loose: a unique or exclusion violation, an update that is not allowed (55000), or another number of rows, may be
+	// due to the Form.
 	Loose bool
 	// Asks, per row of the first argument, are the blind rows that it comes from. It returns, in text, the places from
 	// 1 of those that were changed, for Missed.

@@ -41,6 +41,8 @@ var CarriedSettings = []string{
 	"search_path", "DateStyle", "IntervalStyle", "TimeZone", "bytea_output", "extra_float_digits",
 	"check_function_bodies", "standard_conforming_strings", "escape_string_warning", "xmloption",
 	"default_table_access_method", "default_toast_compression", "row_security", "client_min_messages",
+	"default_text_search_config", "lc_monetary", "lc_numeric", "lc_time", "xmlbinary", "array_nulls",
+	"transform_null_equals",
 	"plpgsql.extra_warnings", "plpgsql.extra_errors", "plpgsql.variable_conflict", // unset until PL/pgSQL is loaded
 }
 

@@ -127,10 +127,7 @@ func (g *generated) reshapes(t *TableDesc) bool {
 	if !strings.HasSuffix(t.Trigger, "_"+g.shape) {
 		return false
 	}
-	if g.bulk == "" {
-		return len(t.Bulk) == 0
-	}
-	return len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
+	return g.bulk == "" || len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
 }
 
 // reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
@@ -211,10 +208,8 @@ func refit(t *TableDesc, statements []string) string {
 
 // installed reports whether the table has the triggers it should have.
 func (g *generated) installed(t *TableDesc) bool {
-	if g.bulk == "" {
-		return t.Trigger == g.captureName() && len(t.Bulk) == 0
-	}
-	return t.Trigger == g.captureName() && slices.Equal(t.Bulk, []string{g.bulkName(), g.bulkName(), g.bulkName()})
+	return t.Trigger == g.captureName() &&
+		(g.bulk == "" || slices.Equal(t.Bulk, []string{g.bulkName(), g.bulkName(), g.bulkName()}))
 }
 
 // Installed notes that what Refresh returned has been run.
@@ -242,8 +237,11 @@ func generate(t *TableDesc) generated {
 	code := triggerCode{t}
 	g := generated{schema: t.Schema, name: t.Name, capture: code.captureBody()}
 	g.direct, g.when = t.direct(), code.undirected()
-	if t.Whole() {
+	switch {
+	case t.Whole():
 		g.bulk = code.bulkBody()
+	case len(t.Bulk) > 0:
+		g.bulk = bulkQuiet
 	}
 	pinned := !t.Binary() || t.Key() == nil && !t.Portable()
 	for i := range t.Indexes {
@@ -275,6 +273,16 @@ func generate(t *TableDesc) generated {
 		g.when, strconv.FormatBool(t.Referenced))...))
 	return g
 }
+
+// filledAgain refuses a TRUNCATE of a table that has rows again when its trigger fires: of several tables that are
+// truncated together all are emptied before the triggers of the first one fire, and what these have written was
+// captured already.
+const filledAgain = `    IF pg_catalog.pg_relation_size(TG_RELID::pg_catalog.regclass)
+        OPERATOR(pg_catalog.>) 0::pg_catalog.int8 THEN
+      RAISE EXCEPTION 'a trigger has written to table "%", which the same TRUNCATE empties', TG_TABLE_NAME
+        USING ERRCODE = 'feature_not_supported', HINT = 'Truncate the tables one after the other.';
+    END IF;
+`
 
 // triggerCode writes the code that triggers of a table run, and what else takes rows as they do.
 type triggerCode struct{ *TableDesc }
@@ -431,7 +439,8 @@ BEGIN
 	fmt.Fprintf(&b, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n    tutti_op := %d; tutti_i := %s; tutti_m := "+
 		"%s; tutti_k := %s;\n",
 		writeset.OpInsert, t.IdentitySQL("NEW"), t.image("NEW"), array(k.fresh, k.foreign, k.extra))
-	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n", writeset.OpTruncate)
+	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'TRUNCATE' THEN\n    tutti_op := %d;\n%s",
+		writeset.OpTruncate, filledAgain)
 	if t.Key() == nil {
 		b.WriteString(t.wholeBody(&k, header))
 	} else {

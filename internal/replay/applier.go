@@ -413,7 +413,7 @@ func opError(ops []apply.Operation, i int, err error) error {
 		return fmt.Errorf("replay: apply: %w", err)
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && ops[i].Loose && (pg.Code == "23505" || pg.Code == "23P01") {
+	if errors.As(err, &pg) && ops[i].Loose && (pg.Code == "23505" || pg.Code == "23P01" || pg.Code == "55000") {
 		return &unfitError{err}
 	}
 	if errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "23") || strings.HasPrefix(pg.Code, "22") ||

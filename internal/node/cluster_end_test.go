@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
@@ -242,6 +244,36 @@ func TestLostLog(t *testing.T) {
 		t.Errorf("it does not say that it begins its log again:\n%s", back.text.String())
 	}
 	exec(t, back.connect(t, "postgres"), "INSERT INTO kept VALUES (3)")
+}
+
+// TestRemovedBefore: a member that was removed before it is started, and whose disk is slow, goes on until the others
+// go on without it.
+func TestRemovedBefore(t *testing.T) {
+	m := cluster(t, "alone")[0]
+	tn := m.current()
+	x, err := pgx.Connect(t.Context(), tn.connString(m.config.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, x, "INSERT INTO tutti.member VALUES (1, 'alone', '127.0.0.1:1', '', true, 0, 7, true), "+
+		"(2, 'other', '127.0.0.1:1', '', false, 5, 5, false)")
+	if err := errors.Join(x.Close(t.Context()), m.stop()); err != nil {
+		t.Fatal(err)
+	}
+	m.over <- nil
+	faults := filepath.Join(t.TempDir(), "faults")
+	if err := (fault.Rules{SyncDelay: 300}).Write(faults); err != nil { // longer than between two looks
+		t.Fatal(err)
+	}
+	t.Setenv(fault.Variable, faults)
+	back := run(m.config, 0)
+	t.Cleanup(func() { _ = back.stop() })
+	if err := back.serves(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it says what it waits for", func() bool {
+		return strings.Contains(back.text.String(), "it ends when the others go on without it")
+	})
 }
 
 // TestRefusesToStart: what of a configuration cannot be carried out ends the process at once, as the configuration's

@@ -33,9 +33,6 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	}
 	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),
 		"ordinal", r.Ordinal)
-	if !c.IsMember(c.Member) {
-		t.running.Go(t.retire)
-	}
 	return nil
 }
 
@@ -152,7 +149,8 @@ func (t *tenure) members() (list, gone []uint32) {
 	return peers.Numbers(r.Members), peers.Numbers(r.Gone)
 }
 
-// retire ends the node of a member that was removed, once the others go on without it.
+// retire ends the node of a member that was removed, once the others go on without it. The connections to them are
+// open.
 func (t *tenure) retire() {
 	t.node.log.Warn("this member was removed from the cluster; it ends when the others go on without it")
 	if !membership.AwaitLeave(t.ctx, func() (s membership.Seen) {

@@ -217,6 +217,7 @@ func (t *tenure) ready() bool {
 	return l != nil && l.course.ready.Load()
 }
 
+// openTransport opens the connections to the other members.
 func (t *tenure) openTransport() error {
 	c := t.node.config
 	ln, err := net.Listen("tcp", c.MemberListen) // it was free, see memberPortFree
@@ -239,6 +240,9 @@ func (t *tenure) openTransport() error {
 	})
 	if err != nil {
 		return &failure.Fatal{Err: errors.Join(err, ln.Close())}
+	}
+	if !c.IsMember(c.Member) { // by the order, before this tenure
+		t.running.Go(t.retire)
 	}
 	return nil
 }

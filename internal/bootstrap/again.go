@@ -21,6 +21,8 @@ type Answer struct {
 	Known uint64 `json:"known"`
 	// Copied is how many copies of others' databases it has noted of who asks.
 	Copied uint64 `json:"copied"`
+	// Levels are what it has noted of what members' builds understand of the log: some may be away for good.
+	Levels map[uint32]uint32 `json:"levels,omitempty"`
 	// Roster is who the members are by the order, as far as it knows, for who has lost that as well; its owner's form.
 	Roster json.RawMessage `json:"roster,omitempty"`
 	// Terms are, for each database that it has, the term in which it readmits who asks; zero: it does not, or not yet.
@@ -50,6 +52,7 @@ type Again struct {
 	Terms       map[uint64]uint64 `json:"terms,omitempty"`       // of each database's log; it votes in no older one
 	Incarnation uint64            `json:"incarnation,omitempty"` // the next one is its first
 	Copied      uint64            `json:"copied,omitempty"`      // copies that it took before
+	Levels      map[uint32]uint32 `json:"levels,omitempty"`      // Notes.Levels of the others
 }
 
 // Needed is how many others of so many members must answer one that has lost its log: so many that one of them was
@@ -73,6 +76,11 @@ func BeginAgain(members int, answers []*Answer, name Names) (*Again, string) {
 		out.Incarnation, out.Copied = max(out.Incarnation, a.Known+incarnationsAhead), max(out.Copied, a.Copied)
 		for database, term := range a.Terms { // order-free: the greatest
 			out.Terms[database] = max(out.Terms[database], term)
+		}
+		for m, level := range a.Levels { // order-free: the least, of what each has heard of it last
+			if known, is := out.Levels[m]; !is || level < known {
+				out.Levels = with(out.Levels, m, level)
+			}
 		}
 	}
 	var lacking int

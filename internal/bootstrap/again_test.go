@@ -14,6 +14,7 @@ func answer(m uint32, known, copied uint64, terms map[uint64]uint64) *Answer {
 // for by somebody (B6).
 func TestBeginAgain(t *testing.T) {
 	main := map[uint64]uint64{0: 9}
+	levels := func(a *Answer, of map[uint32]uint32) *Answer { a.Levels = of; return a }
 	for _, c := range []struct {
 		what    string
 		members int
@@ -28,14 +29,18 @@ func TestBeginAgain(t *testing.T) {
 		{"the only other one of two", 2, []*Answer{answer(2, 4, 0, main)}, nil,
 			"2 of the 1 other members must answer"},
 		{"one leads", 3, []*Answer{answer(2, 4, 0, main), answer(3, 6, 0, map[uint64]uint64{0: 0})},
-			&Again{main, 6 + incarnationsAhead, 0}, ""},
+			&Again{main, 6 + incarnationsAhead, 0, nil}, ""},
 		{"nobody leads", 3,
 			[]*Answer{answer(2, 4, 0, map[uint64]uint64{0: 0}), answer(3, 4, 0, map[uint64]uint64{0: 0})}, nil,
 			"1 of 1 databases have no leader yet"},
 		{"different leaders, and a database that one does not know", 3,
 			[]*Answer{answer(2, 4, 2, map[uint64]uint64{0: 9, 5: 0, 7: 3}),
 				answer(3, 6, 1, map[uint64]uint64{0: 0, 5: 8})},
-			&Again{map[uint64]uint64{0: 9, 5: 8, 7: 3}, 6 + incarnationsAhead, 2}, ""},
+			&Again{map[uint64]uint64{0: 9, 5: 8, 7: 3}, 6 + incarnationsAhead, 2, nil}, ""},
+		{"what members understand, as each has heard of it last", 3,
+			[]*Answer{levels(answer(2, 4, 0, main), map[uint32]uint32{3: 4, 4: 2}),
+				levels(answer(3, 4, 0, main), map[uint32]uint32{2: 4, 4: 1})},
+			&Again{main, 4 + incarnationsAhead, 0, map[uint32]uint32{2: 4, 3: 4, 4: 1}}, ""},
 		{"a database without a leader", 3,
 			[]*Answer{answer(2, 4, 0, map[uint64]uint64{0: 9, 5: 0}), answer(3, 4, 0, map[uint64]uint64{0: 0})},
 			nil, "1 of 2 databases have no leader yet"},

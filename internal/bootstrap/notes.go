@@ -51,11 +51,26 @@ func (n Notes) Refused(why error) (Notes, bool) {
 	return n, true
 }
 
+// Told takes what others have noted of the levels of members that this one has not heard of.
+func (n Notes) Told(levels map[uint32]uint32) Notes {
+	for m, level := range levels { // order-free: each for itself
+		if _, heard := n.Levels[m]; !heard {
+			n.Levels = with(n.Levels, m, level)
+		}
+	}
+	return n
+}
+
 // Understand reports whether all of some other members have said that they understand what is of a level. Whom the
-// order has added understands that.
-func (n Notes) Understand(level uint32, others, later []uint32) bool {
+// order has added understands that. If it has changed who the members are, all understood that before, also those of
+// which this one has heard nothing.
+func (n Notes) Understand(level uint32, others, later []uint32, changed bool) bool {
 	for _, m := range others {
-		if n.Levels[m] < level && (level > Membership || !slices.Contains(later, m)) {
+		is, said := n.Levels[m]
+		if slices.Contains(later, m) || changed && !said {
+			is = max(is, Membership)
+		}
+		if is < level {
 			return false
 		}
 	}

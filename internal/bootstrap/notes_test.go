@@ -104,29 +104,41 @@ func TestLevels(t *testing.T) {
 	}
 	hear(2, Configurations, true)
 	hear(2, Configurations, false)
-	if n.Understand(Configurations, both, nil) || !n.Understand(Configurations, both[:1], nil) {
+	if n.Understand(Configurations, both, nil, false) || !n.Understand(Configurations, both[:1], nil, false) {
 		t.Errorf("of two members one has spoken: %+v", n)
 	}
 	hear(3, 0, true) // a member of the first releases
-	if n.Understand(Configurations, both, nil) {
+	if n.Understand(Configurations, both, nil, false) {
 		t.Errorf("one of three does not understand it: %+v", n)
 	}
 	hear(3, Configurations+1, true)
-	if !n.Understand(Configurations, both, nil) || n.Understand(Configurations+1, both, nil) {
+	if !n.Understand(Configurations, both, nil, false) || n.Understand(Configurations+1, both, nil, false) {
 		t.Errorf("all three understand it: %+v", n)
 	}
 	hear(3, 0, true)
-	if n.Understand(Configurations, both, nil) {
+	if n.Understand(Configurations, both, nil, false) {
 		t.Errorf("one of three does not understand it any more: %+v", n)
 	}
 	hear(4, 0, true) // who is no member does not count
 	hear(3, Membership, true)
-	if !n.Understand(Configurations, both, nil) {
+	if !n.Understand(Configurations, both, nil, false) {
 		t.Errorf("one that is no member counts: %+v", n)
 	}
 	later := []uint32{5} // whom the order has added understands that, and need not have been heard
-	if n.Understand(Membership, []uint32{3, 5}, nil) || !n.Understand(Membership, []uint32{3, 5}, later) ||
-		n.Understand(Membership+1, []uint32{5}, later) {
+	if n.Understand(Membership, []uint32{3, 5}, nil, false) ||
+		!n.Understand(Membership, []uint32{3, 5}, later, false) ||
+		n.Understand(Membership+1, []uint32{5}, later, false) {
 		t.Errorf("who was added: %+v", n)
+	}
+	// All understood it before the order changed who the members are; who has said otherwise since does not.
+	if n.Understand(Membership, []uint32{3, 6}, nil, false) || !n.Understand(Membership, []uint32{3, 6}, nil, true) ||
+		n.Understand(Membership+1, []uint32{6}, nil, true) || n.Understand(Membership, []uint32{2}, nil, true) {
+		t.Errorf("behind a change: %+v", n)
+	}
+	was := n
+	n = n.Told(map[uint32]uint32{3: 1, 6: FirstVoters})
+	if !n.Understand(Membership, []uint32{3}, nil, false) || !n.Understand(FirstVoters, []uint32{6}, nil, false) ||
+		n.Understand(NewestNames, []uint32{6}, nil, false) || was.Levels[6] != 0 {
+		t.Errorf("what others have said: %+v", n)
 	}
 }

@@ -180,13 +180,14 @@ func (c *change) create(ctx context.Context) error {
 }
 
 // first is who votes at first on the order of a database that is created, and who only gets it; nil: all members, and
-// all others.
+// all others. Once the order has changed who the members are, only they do: all of them if nobody is left who votes on
+// the main order.
 func (c *change) first() (voters, learners []uint32) {
-	if !c.ByVoters {
-		return nil, nil
-	}
-	if c.Roster == nil {
+	switch {
+	case c.Roster == nil && c.ByVoters:
 		return c.Voters, nil
+	case c.Roster == nil:
+		return nil, nil
 	}
 	learners = []uint32{} // not NULL
 	for _, m := range c.Roster.Members {
@@ -199,6 +200,9 @@ func (c *change) first() (voters, learners []uint32) {
 		} else {
 			learners = append(learners, m.Member)
 		}
+	}
+	if len(voters) == 0 {
+		return learners, []uint32{}
 	}
 	return voters, learners
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/pgtest"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
@@ -207,6 +208,36 @@ func TestCreate(t *testing.T) {
 	r := w.o.Conn.ExecParams(context.Background(), "SELECT current_user", nil, nil, nil, nil).Read()
 	if r.Err != nil || string(r.Rows[0][0]) != "postgres" {
 		t.Errorf("the connection is left to role %s, %v", r.Rows, r.Err)
+	}
+}
+
+// TestFirst (DB5): as long as nobody has come or gone, all vote at first on a database whose creation does not say
+// more; later those members do who vote where it stands, or all if none of them is left.
+func TestFirst(t *testing.T) {
+	later := &config.Roster{Ordinal: 3, Members: []config.Member{{Member: 2}, {Member: 4}}, First: []uint32{1, 2}}
+	after := &config.Roster{Ordinal: 4, Members: []config.Member{{Member: 4}}, First: []uint32{1, 2}}
+	for _, x := range []struct {
+		about  string
+		by     bool
+		voters []uint32
+		roster *config.Roster
+		want   string
+	}{
+		{"it was ordered by one who does not know all", false, []uint32{1, 2}, nil, "[] []"},
+		{"who votes", true, []uint32{1, 2}, nil, "[1 2] []"},
+		{"all vote", true, nil, nil, "[] []"},
+		{"of those of the beginning", true, nil, later, "[2] [4]"},
+		{"who is gone does not", true, []uint32{1, 4}, later, "[4] [2]"},
+		{"even if it does not say so", false, []uint32{1, 4}, later, "[4] [2]"},
+		{"nobody is left who votes", false, []uint32{1}, later, "[2 4] []"},
+		{"nobody is left of the beginning", true, nil, after, "[4] []"},
+	} {
+		c := change{Options: Options{Voters: x.voters, Roster: x.roster},
+			Definition: session.Definition{ByVoters: x.by}}
+		voters, learners := c.first()
+		if got := fmt.Sprint(voters, learners); got != x.want || x.roster != nil && learners == nil {
+			t.Errorf("%s: %s, want %s", x.about, got, x.want)
+		}
 	}
 }
 

@@ -20,4 +20,6 @@
 //	     this member cannot do is an error; who is connected is waited for.
 //	DB4  The log of a dropped database is kept until every member has carried out its end, and then the list forgets
 //	     the database, too.
+//	DB5  Who votes at first on the order of a database that is created is said by the main order, up to its creation:
+//	     by who votes there and by the list of members of that place. Nobody votes who is not on it.
 package databases

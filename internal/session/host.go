@@ -59,8 +59,8 @@ type Definition struct {
 	semantics.Cluster
 	// Began is the list of members as it was configured, for the first change of it. The node's.
 	Began []FirstMember
-	// ByVoters: who votes where it is ordered begins the order of the database that it creates; else all members do.
-	// The node's.
+	// ByVoters: who votes where it is ordered begins the order of the database that it creates; else all members do,
+	// as long as the order has not changed who they are. The node's.
 	ByVoters bool
 	// InVain: each time it was looked up, others had defined something of its tables. If it is so again, it waits for
 	// those of this member to be done before it is looked up once more.

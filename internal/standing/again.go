@@ -163,7 +163,7 @@ func (s *Standing) supersede(member uint32) (*bootstrap.Answer, error) {
 		return nil, err
 	}
 	return &bootstrap.Answer{Member: s.config.Member, Roster: rosterOf(s.config), Known: s.notes.Members[member],
-		Copied: s.notes.Copies[member]}, nil
+		Copied: s.notes.Copies[member], Levels: s.notes.Levels}, nil
 }
 
 // CreateLogAgain makes the main database's log in the place of one that was lost.

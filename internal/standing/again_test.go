@@ -24,6 +24,8 @@ func TestAskAgain(t *testing.T) {
 		others[i].begin(true)
 		defer others[i].leave()
 		others[i].notes, _ = others[i].notes.Heard(&bootstrap.Facts{Member: 3, Incarnation: uint64(7 + i), Copied: 2})
+		others[i].notes, _ = others[i].notes.Heard(&bootstrap.Facts{Member: uint32(2 - i), Incarnation: 1,
+			Level: bootstrap.Level})
 	}
 	c := seatConfig(t, t.TempDir(), 3)
 	var rounds atomic.Int32
@@ -83,6 +85,9 @@ func TestAskAgain(t *testing.T) {
 	defer func() { s.leave() }()
 	if hs, _, err := s.disk.InitialState(); err != nil || hs.GetTerm() != 1<<21 || hs.GetVote() != 0 {
 		t.Errorf("the main log begins in term %d, %v", hs.GetTerm(), err)
+	}
+	if !s.Understand(bootstrap.Level) { // whoever of them is away now
+		t.Errorf("it knows of nobody what he understands: %+v", s.notes)
 	}
 	if s.own.Incarnation != again.Incarnation+1 {
 		t.Errorf("its first incarnation is %d", s.own.Incarnation)

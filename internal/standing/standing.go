@@ -137,15 +137,16 @@ func (s *Standing) Understand(level uint32) bool {
 		return false
 	}
 	var others, later []uint32
+	changed := false
 	for _, m := range s.config.All() {
 		if m.Member != s.config.Member {
 			others = append(others, m.Member)
 		}
 	}
 	if r := s.config.Roster(); r != nil {
-		later = r.Later
+		later, changed = r.Later, r.Ordinal > 0
 	}
-	return n.Understand(level, others, later)
+	return n.Understand(level, others, later, changed)
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
@@ -188,6 +189,7 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 		return err
 	}
 	s.own.Contents, s.again = b.Contents, b.Again
+	s.notes = s.notes.Told(b.Again.Levels)
 	s.disk = disk
 	s.noted.Store(new(s.notes))
 	for _, f := range s.heard { // order-free: each for itself

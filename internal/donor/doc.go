@@ -13,7 +13,8 @@
 //	DO3  The database that was there stays until the copy is complete and durable. The log stays in any case, with
 //	     votes and terms: nothing of it is undone.
 //	DO4  Borrowing goes on until somebody lends, or it cannot succeed on this machine; why not is told. What has
-//	     failed half way, or was of no use, is done again after longer and longer rests.
+//	     failed half way, or was of no use, is done again after longer and longer rests. A donor from which nothing
+//	     comes any more is given up, and asked last from then on.
 //	DO5  While a copy is taken, and until its member has begun from it, the others keep the log behind it
 //	     (replica.Loan).
 //

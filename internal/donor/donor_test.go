@@ -135,6 +135,53 @@ func TestRestsAreBounded(t *testing.T) {
 	})
 }
 
+// TestFromStandsStill: a copy of which nothing comes any more is broken off, and the next donor asked at once; who
+// stood still is asked last.
+func TestFromStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := (&fake{}).borrower()
+		var others []net.Conn
+		b.Call = func(context.Context, uint32, string, string) (net.Conn, error) {
+			conn, other := net.Pipe()
+			others = append(others, other)
+			return conn, nil
+		}
+		var said, asked string
+		b.Waits = func(what string) { said = what }
+		began, tries := time.Now(), 0
+		var times []time.Duration
+		if err := b.From(t.Context(), abc, func(ctx context.Context, donor *pgconn.Config, progress func(int64)) error {
+			asked, times = asked+donor.Host, append(times, time.Since(began))
+			conn, err := donor.DialFunc(ctx, "", "")
+			if err != nil {
+				return err
+			}
+			switch tries++; {
+			case donor.Host == "c":
+				return errors.New("not synced")
+			case tries == 5:
+				return conn.Close()
+			case donor.Host == "b":
+				progress(7)
+				time.Sleep(2 * stillMost) // its own disk is slow
+			}
+			_, err = conn.Read(make([]byte, 1))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if asked != "abcca" || times[1] != beginMost || times[2] != beginMost+3*stillMost ||
+			!strings.Contains(said, "b: nothing came from it any more after 7 bytes") {
+			t.Errorf("it asks %s, at %v, and says %s", asked, times, said)
+		}
+		for _, c := range others[:2] {
+			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a connection is left: %v", err)
+			}
+		}
+	})
+}
+
 // TestFromGivesUp: when ctx ends, at once where trying again cannot help, and nobody else is asked then.
 func TestFromGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

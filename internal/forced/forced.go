@@ -94,14 +94,11 @@ func logs(c *config.Config) ([]string, error) {
 		return nil, fmt.Errorf("%s belongs to the user with id %d: run this as that user, or the node could not open "+
 			"what is written here", main, owner.Uid)
 	}
-	more, err := filepath.Glob(main + "-*")
-	list := []string{main}
-	for _, dir := range more {
-		if !strings.HasSuffix(dir, ".creating") && !strings.HasSuffix(dir, ".removing") {
-			list = append(list, dir)
-		}
+	more, err := standing.OtherLogs(c)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be seen which logs %s has: %w", c.Self().Name, err)
 	}
-	return list, err
+	return append([]string{main}, more...), nil
 }
 
 // answering lists the other members at whose ports for members somebody is there.

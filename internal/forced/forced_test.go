@@ -19,7 +19,10 @@ import (
 // node is one that does not run: its configuration, and a log for each of some databases.
 func node(t *testing.T, other string, dirs ...string) (file string, c *config.Config) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a [b]*?") // no pattern
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	file = filepath.Join(dir, "node.toml")
 	text := fmt.Sprintf("cluster = 'c'\nmember = 1\ndata_dir = '%s'\nlisten = '127.0.0.1:1'\nmember_listen = "+
 		"'127.0.0.1:2'\nsecret = 'sixteen characters'\n[[members]]\nmember = 1\nname = 'a'\naddress = '127.0.0.1:2'\n"+
@@ -78,6 +81,11 @@ func lost(t *testing.T, c *config.Config) bool {
 
 func TestRun(t *testing.T) {
 	file, c := node(t, closed(t), "log", "log-7", "log-8.removing", "log-first-0")
+	for _, stray := range []string{"log-old", "log-007", "log-first-", "log-first-+1", "log-0", "log.copy"} {
+		if err := os.Mkdir(filepath.Join(c.DataDir, stray), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var out strings.Builder
 	if err := Run(Options{Config: file, Format: "table"}, &out); err != nil || lost(t, c) {
 		t.Fatal(err, lost(t, c))

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,6 +37,32 @@ func LogDir(c *config.Config, group uint64) string {
 		return filepath.Join(c.DataDir, fmt.Sprintf("log-first-%d", group-FirstGroup))
 	}
 	return filepath.Join(c.DataDir, fmt.Sprintf("log-%d", group))
+}
+
+// OtherLogs lists where the logs are of other databases than the main one. What else there is in the directory does not
+// matter.
+func OtherLogs(c *config.Config) (list []string, err error) {
+	entries, err := os.ReadDir(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		number, first := strings.CutPrefix(e.Name(), "log-first-")
+		if !first {
+			number = strings.TrimPrefix(e.Name(), "log-")
+		}
+		group, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || group >= FirstGroup {
+			continue
+		}
+		if first {
+			group += FirstGroup
+		}
+		if dir := LogDir(c, group); filepath.Base(dir) == e.Name() {
+			list = append(list, dir)
+		}
+	}
+	return list, nil
 }
 
 // OpenLog opens a log of this member's.

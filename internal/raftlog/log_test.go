@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/renameio/v2"
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 )
@@ -87,6 +88,29 @@ func TestIncarnationCounts(t *testing.T) {
 	}
 	if err := l.Close(); !errors.Is(err, ErrCorrupt) {
 		t.Fatalf("close after a failure: %v", err)
+	}
+}
+
+// TestUnfinishedFilesGo: what a crash leaves of a file that was being replaced goes at the next start; an operator's copy
+// stays.
+func TestUnfinishedFilesGo(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "log")}
+	must(t, mustNew(t, o, realDisk()).Close())
+	files := []string{identityFile, incarnationFile, notesFile}
+	for _, file := range files {
+		_, err := renameio.NewPendingFile(filepath.Join(o.Dir, file), renameio.WithTempDir(o.Dir))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(o.Dir, file+".bak"), nil, 0o600))
+	}
+	must(t, mustOpen(t, o, realDisk()).Close())
+	left, err := filepath.Glob(filepath.Join(o.Dir, ".*"))
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	for _, file := range files {
+		_, err := os.Stat(filepath.Join(o.Dir, file+".bak"))
+		must(t, err)
 	}
 }
 

@@ -113,12 +113,13 @@ func writeSegment(d disk, dir string, room int64, h head) (*segment, error) {
 	return s, nil
 }
 
-// isTemporary recognises files that are renamed when they are complete: segments, and the
-// identity and incarnation files with the random suffix of renameio.
+// isTemporary recognises files that are renamed when they are complete: segments, and what replaceFile writes, under
+// renameio's names: a dot, the file's own and a random number.
 func isTemporary(name string) bool {
 	return strings.HasSuffix(name, tempSuffix) ||
-		strings.HasPrefix(name, identityFile) && name != identityFile ||
-		strings.HasPrefix(name, incarnationFile) && name != incarnationFile
+		slices.ContainsFunc([]string{identityFile, incarnationFile, notesFile}, func(file string) bool {
+			return strings.HasPrefix(name, "."+file)
+		})
 }
 
 func joinClose(err error, c io.Closer) error {

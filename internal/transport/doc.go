@@ -12,8 +12,8 @@
 //	T2  Handler sees only frames of authenticated members of this cluster whose facts the owner has
 //	    accepted, and never two at once from one member.
 //	T3  Memory is bounded: QueueBytesMax per peer outgoing, one frame per peer incoming, 64
-//	    connections that are not authenticated yet with less than 4 KiB each, beside what
-//	    crypto/tls takes for a handshake. A member's facts have 32 MiB at most.
+//	    connections that are not authenticated yet, 16 from one address, with less than 4 KiB
+//	    each, beside what crypto/tls takes for a handshake. A member's facts have 32 MiB at most.
 //	T4  A connection that brings nothing for five seconds is closed; pings flow every
 //	    second, so this happens only to dead ones.
 //	T5  After Close returned no goroutine is left.

@@ -13,7 +13,14 @@ import (
 
 func dialTo(t *testing.T, m *member) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", m.addr)
+	return dialFrom(t, m, 1)
+}
+
+// dialFrom dials from one of the addresses 127.0.0.n.
+func dialFrom(t *testing.T, m *member, n byte) net.Conn {
+	t.Helper()
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, n)}}
+	c, err := from.Dial("tcp", m.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,16 +193,22 @@ func TestHandshakeTimesOut(t *testing.T) {
 func TestHalfOpenLimit(t *testing.T) {
 	m := lone(t, func(_ *Options, tm *timing) { tm.handshake = time.Minute })
 	var conns []net.Conn
-	for range halfOpenMax {
-		conns = append(conns, dialTo(t, m))
+	for n := range byte(halfOpenMax / halfOpenEach) {
+		for range halfOpenEach {
+			conns = append(conns, dialFrom(t, m, 2+n))
+		}
+		eventually(t, "all places of an address taken", func() bool { return m.halfOpen.count() == len(conns) })
+		expectClosed(t, dialFrom(t, m, 2+n))
+		if n == 0 { // others have theirs
+			authenticated(t, m)
+		}
 	}
-	eventually(t, "all places taken", func() bool { return m.halfOpen.Load() == halfOpenMax })
 	expectClosed(t, dialTo(t, m))
 	eventually(t, "a log line", func() bool { return m.logs.count("too many unauthenticated") > 0 })
 	for _, c := range conns {
 		c.Close()
 	}
-	eventually(t, "places free again", func() bool { return m.halfOpen.Load() == 0 })
+	eventually(t, "places free again", func() bool { return m.halfOpen.count() == 0 })
 	c := authenticated(t, m)
 	if _, err := c.Write(wire("hello")); err != nil {
 		t.Fatal(err)

@@ -41,10 +41,9 @@ func (t *Transport) accept() {
 			conn.Close()
 			return
 		}
-		if t.halfOpen.Add(1) > halfOpenMax {
-			t.halfOpen.Add(-1)
+		if most, ok := t.halfOpen.take(addressOf(conn)); !ok {
 			t.logs.warn("half-open", unknownLogEvery, "too many unauthenticated connections, closing the newest",
-				"remote", conn.RemoteAddr(), "limit", halfOpenMax)
+				"remote", conn.RemoteAddr(), "limit", most)
 			t.untrack(conn)
 			continue
 		}
@@ -58,7 +57,7 @@ func (t *Transport) serve(conn net.Conn) {
 	defer t.wg.Done()
 	defer t.untrack(conn)
 	secured, first, asked, err := t.authenticate(conn)
-	t.halfOpen.Add(-1)
+	t.halfOpen.give(addressOf(conn))
 	if t.ctx.Err() != nil {
 		return
 	}

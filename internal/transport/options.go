@@ -12,8 +12,7 @@ import (
 const (
 	frameBytesMaxDefault = 64 << 20
 	queueBytesMaxDefault = 64 << 20
-	halfOpenMax          = 64 // connections that are not authenticated yet
-	callsMax             = 8  // that are answered at once
+	callsMax             = 8 // that are answered at once
 )
 
 // Options configure a Transport.

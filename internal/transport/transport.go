@@ -18,7 +18,7 @@ type Transport struct {
 	wg       sync.WaitGroup
 	logs     *gate
 	peers    atomic.Pointer[map[uint32]*peer] // never changed: another one takes its place
-	halfOpen atomic.Int64
+	halfOpen opening
 	calls    atomic.Int64 // being answered
 
 	mu      sync.Mutex

@@ -196,9 +196,12 @@ func (r *Retention) startAt(saved []byte, position *engine.Position) (*engine.Ch
 		return nil, nil
 	}
 	if restart {
-		if err := r.restartLog(c); err != nil {
-			return nil, err
-		}
+		err = r.restartLog(c)
+	} else { // a clone may be behind changes that this member has in its log, and never knew to be decided
+		err = raftlog.Continue(r.o.Disk, c.Index, c.Conf())
+	}
+	if err != nil {
+		return nil, err
 	}
 	r.rule = replica.NewRetention(c.Index)
 	r.saved.Store(c.Index)

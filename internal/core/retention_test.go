@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -114,6 +116,26 @@ func TestStartAt(t *testing.T) {
 				t.Errorf("the log begins with entry %d: %v", first, err)
 			}
 		})
+	}
+}
+
+// TestStartBehindChange: the log can be compacted of a member that starts from a clone behind a change of the
+// configuration which it has in its log, and is not given again.
+func TestStartBehindChange(t *testing.T) {
+	r, disk := kept(t, 4)
+	change := pb.EntryConfChangeV2
+	if err := disk.Append(nil, []*ordering.Entry{{Index: new(uint64(5)), Term: new(uint64(1)), Type: &change},
+		{Index: new(uint64(6)), Term: new(uint64(1))}}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.StartAt(savedOf(t, 6, 1), &engine.Position{Member: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.compact(6); err != nil {
+		t.Error(err)
+	}
+	if _, conf, err := disk.InitialState(); err != nil || len(conf.GetVoters()) != 3 {
+		t.Errorf("the log begins with the configuration %v: %v", conf, err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // SetConfState records the configuration state that holds after entry index was applied:
 // what RawNode.ApplyConfChange returned, or the unchanged state when the change was refused.
-// Compact needs it for every configuration change it passes. It is durable when it returns: whoever starts from a
-// later entry is not given the change again.
+// Compact needs it for every configuration change it passes, or for a later entry up to where it goes. It is durable
+// when it returns: whoever starts from a later entry is not given the change again.
 func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -31,6 +31,22 @@ func (l *Log) SetConfState(index uint64, cs *pb.ConfState) error {
 	}
 	l.putConf(c)
 	return l.syncCurrent()
+}
+
+// Continue says that the owner of a log goes on behind entry index, at which conf holds, without being given anything
+// up to it; nil: what holds at the compaction position. That is recorded if there are changes of which the owner has
+// not said what came of them. It is durable when it returns.
+func Continue(l *Log, index uint64, conf *pb.ConfState) error {
+	l.mu.Lock()
+	missing := l.confMissing(index) != 0
+	if conf == nil {
+		conf = l.base.conf
+	}
+	l.mu.Unlock()
+	if !missing {
+		return nil
+	}
+	return l.SetConfState(index, conf)
 }
 
 // Compact forgets entries up to index, durably, and removes segments that hold nothing else.

@@ -91,8 +91,8 @@ func TestIncarnationCounts(t *testing.T) {
 	}
 }
 
-// TestUnfinishedFilesGo: what a crash leaves of a file that was being replaced goes at the next start; an operator's copy
-// stays.
+// TestUnfinishedFilesGo: what a crash leaves of a file that was being replaced goes at the next start; an operator's
+// copy stays.
 func TestUnfinishedFilesGo(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "log")}
 	must(t, mustNew(t, o, realDisk()).Close())
@@ -222,6 +222,38 @@ func TestConfigurationStates(t *testing.T) {
 	if cs := s.GetMetadata().GetConfState(); s.GetMetadata().GetIndex() != 90 || len(cs.GetVoters()) != 1 ||
 		len(cs.GetLearners()) != 1 {
 		t.Fatalf("snapshot is %v", s)
+	}
+	must(t, l.Close())
+}
+
+// TestContinue: who goes on behind changes that he is not given says what holds there, and the log can be compacted up
+// to there and further, but not to where that is not known; what was said of changes is kept.
+func TestContinue(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "log"), SegmentBytes: 1024}
+	l := mustNew(t, o, realDisk())
+	ents := entries(1, 60, 1)
+	ents[9].Type, ents[29].Type, ents[49].Type = new(pb.EntryConfChange), new(pb.EntryConfChangeV2),
+		new(pb.EntryConfChangeV2)
+	must(t, l.Append(hard(1, 7, 60), ents, true))
+	must(t, Continue(l, 9, &pb.ConfState{Voters: []uint64{1}})) // there is no change before it
+	must(t, Continue(l, 40, &pb.ConfState{Voters: []uint64{7, 8}}))
+	must(t, Continue(l, 45, &pb.ConfState{Voters: []uint64{1}}))
+	must(t, l.Close())
+	l = mustOpen(t, o, realDisk())
+	if err := l.Compact(35); err == nil || !strings.Contains(err.Error(), "SetConfState(10") {
+		t.Errorf("compact to where the configuration is not known: %v", err)
+	}
+	if err := l.Compact(55); err == nil || !strings.Contains(err.Error(), "SetConfState(50") {
+		t.Errorf("compact behind a change that is not known: %v", err)
+	}
+	must(t, l.Compact(48))
+	if _, cs, _ := l.InitialState(); len(cs.GetVoters()) != 2 {
+		t.Errorf("configuration at 48 is %v", cs)
+	}
+	must(t, Continue(l, 52, nil))
+	must(t, l.Compact(55))
+	if _, cs, _ := l.InitialState(); len(cs.GetVoters()) != 2 {
+		t.Errorf("configuration at 55 is %v", cs)
 	}
 	must(t, l.Close())
 }

@@ -95,22 +95,21 @@ func (s *state) confAtOrBefore(index uint64) *pb.ConfState {
 	return c
 }
 
-// confMissing returns the first configuration change up to index whose resulting state was never
-// recorded, or zero.
+// confMissing returns the first configuration change up to index behind which no state was recorded up to there, or
+// zero. What holds behind a change holds instead of all before.
 func (s *state) confMissing(index uint64) uint64 {
-	next := 0
+	var known uint64
+	for _, c := range s.confs {
+		if c.index <= index {
+			known = c.index
+		}
+	}
 	for i := range s.locs {
 		at := s.start + uint64(i)
 		if at > index {
 			break
 		}
-		if !s.locs[i].conf {
-			continue
-		}
-		for next < len(s.confs) && s.confs[next].index < at {
-			next++
-		}
-		if next == len(s.confs) || s.confs[next].index != at {
+		if s.locs[i].conf && at > known {
 			return at
 		}
 	}

@@ -75,6 +75,9 @@
 //	    before it. (Position.holds, underway.meets)
 //	E17 What a member proposes that does not get the log any more is left out, and what it had ends there: parts of a
 //	    payload, SERIALIZABLE transactions. Its advisory locks end with its lease. (replicated.configure, accept)
+//	E18 What the database holds is ordered before anything else of this life. A member that alone gets the log, whose
+//	    end was lost, has its first fence take the ordinals that are missing, so that nothing new has one of them;
+//	    where others get it, it ends. (again)
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -225,12 +225,23 @@ func (e *Engine) schedule(t *Task, w *own) bool {
 	}
 	t.Mark = certified && t.Item.ID.Member == e.o.Position.Member && !t.Local && !blind
 	if e.o.Position.holds(t.Ordinal, &t.Item, blind) {
-		if w != nil {
+		if w != nil && !again(e, t, w) {
 			panic(fmt.Sprintf("engine: transaction %s is in the database before its delivery", t.Item.ID))
 		}
 		return false
 	}
 	e.queue.add(*t)
+	return true
+}
+
+// again has an own fence be ordered once more, and reports whether it is: what the database holds goes further than a
+// log whose end was lost, and nobody else gets that log (E18).
+func again(e *Engine, t *Task, w *own) bool {
+	if w.Kind != KindFence || w.sent > 0 || t.Ordinal > e.o.Position.Ordinal || len(e.order.Readers()) > 1 {
+		return false
+	}
+	w.ordinal, w.gone = 0, false
+	e.own.pending = append(e.own.pending, w)
 	return true
 }
 

@@ -14,9 +14,16 @@ import (
 // single is the only member of a cluster; entries are handed to deliver directly.
 func single(t *testing.T, o Options) *Engine {
 	t.Helper()
+	return voter(t, o, nil)
+}
+
+// voter is the only one who votes, beside some who only get the log.
+func voter(t *testing.T, o Options, learners []uint64) *Engine {
+	t.Helper()
 	s := raft.NewMemoryStorage()
-	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: &pb.ConfState{Voters: []uint64{1}},
-		Index: new(uint64), Term: new(uint64)}}); err != nil {
+	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{
+		ConfState: &pb.ConfState{Voters: []uint64{1}, Learners: learners},
+		Index:     new(uint64), Term: new(uint64)}}); err != nil {
 		t.Fatal(err)
 	}
 	o.Member, o.Order = 1, ordering.Options{Storage: s}
@@ -59,6 +66,48 @@ func passes(t *testing.T, e *Engine, ticks int) {
 			}
 			e.Advance()
 		}
+	}
+}
+
+// TestDatabaseIsFurther (E18): the first fence of a member that is alone takes the ordinals that the database has and
+// the log does not, and what comes later has none of them; where others get the log, it ends.
+func TestDatabaseIsFurther(t *testing.T) {
+	o := Options{Position: Position{Member: 1, Ordinal: 5}}
+	e := single(t, o)
+	e.Submit(Submission{Kind: KindFence, Seq: 1})
+	passes(t, e, 60)
+	if e.Ordinal() != 6 || e.Applied() != 5 || e.Undecided(1) {
+		t.Fatalf("the fence has ordinal %d, and %d is applied", e.Ordinal(), e.Applied())
+	}
+	e.GroupDone()
+	if e.Applied() != 6 || e.own.owns[1] != nil {
+		t.Errorf("%d is applied, and the fence under way: %v", e.Applied(), e.own.owns[1] != nil)
+	}
+	e.Submit(Submission{Kind: KindStatement, Seq: 2, Base: 6, Payload: (&writeset.Writeset{}).Append(nil)})
+	passes(t, e, 10)
+	if e.GroupDone(); e.Applied() != 7 {
+		t.Errorf("the next one has ordinal %d", e.Applied())
+	}
+	for about, refused := range map[string]func(){ // order-free: each for itself
+		"others get the log": func() {
+			e := voter(t, o, []uint64{2})
+			e.Submit(Submission{Kind: KindFence, Seq: 1})
+			passes(t, e, 60)
+		},
+		"a definition": func() {
+			e := single(t, o)
+			e.Submit(Submission{Kind: KindStatement, Seq: 1, Payload: (&writeset.Writeset{}).Append(nil)})
+			passes(t, e, 60)
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s, and it goes on", about)
+				}
+			}()
+			refused()
+		}()
 	}
 }
 

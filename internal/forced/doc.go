@@ -15,6 +15,8 @@
 //	     before has no leader.
 //	FO4  Members that were lost are refused from the first moment, by their numbers, which nobody gets again. They
 //	     cannot follow: their logs may hold what this one lacks.
+//	FO5  A database that is further than its log, of which a power cut has taken more, stays as it is: what is ordered
+//	     next comes behind it (engine, E18).
 //
 // What it does not do: find the member with the longest log, which an operator does without --force at each; save what
 // only others have.

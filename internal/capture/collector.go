@@ -15,7 +15,7 @@ import (
 // Writeset. The zero Collector is ready. It keeps the values it is fed, and so does the writeset.
 type Collector struct {
 	// Settle gives an ALTER TABLE that has filled columns the form for the other members: Filled says with
-	// what, and Rewritten that rows follow. Nil leaves it as it is.
+	// what, and Rewritten that rows follow. It looks at every definition, and may refuse it. Nil leaves it as it is.
 	Settle func(*Definition) error
 
 	isolation  string

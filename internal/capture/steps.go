@@ -185,10 +185,11 @@ func (s *steps) define(image []byte, settle func(*Definition) error) error {
 		return errors.New("capture: a noted definition that empties tables")
 	}
 	image = append([]byte(nil), image...)
-	if settle != nil && (d.Rewritten || d.Filled != nil) {
+	if settle != nil {
+		filled := d.Rewritten || d.Filled != nil
 		err := settle(&d)
 		d.Filled, d.Rewritten = nil, false
-		if err == nil {
+		if err == nil && filled {
 			image, err = json.Marshal(d)
 		}
 		if err != nil {

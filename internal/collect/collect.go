@@ -367,12 +367,16 @@ func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.C
 	return c, nil
 }
 
-// settle words an ALTER TABLE that has filled columns here so that it gives the same elsewhere.
+// settle words an ALTER TABLE that has filled columns here so that it gives the same elsewhere, and refuses what cannot
+// be had by the text of a definition.
 func settle(d *capture.Definition) (err error) {
+	if r, refused := semantics.RefusedInside(d.SQL); refused {
+		return wire.Errorf(r.Code, "%s", r.Message).WithHint("%s", r.Hint)
+	}
 	if d.Rewritten {
 		return semantics.Refills(d.SQL)
 	}
-	if !semantics.Fills(d.SQL) {
+	if d.Filled == nil || !semantics.Fills(d.SQL) {
 		return nil
 	}
 	if d.Settings["standard_conforming_strings"] == "off" {

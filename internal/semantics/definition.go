@@ -77,6 +77,21 @@ func definition(n *pg.Node) Statement {
 	return Statement{Kind: Definition, Relations: relations(n), Quiet: quiet(n), Rights: rights}
 }
 
+// RefusedInside gives the refusal of a definition of tables that a function has carried out: nobody has seen its text
+// before.
+func RefusedInside(sql string) (r Refusal, refused bool) {
+	tree, err := pg.Parse(ascii(sql))
+	if err != nil || len(tree.Stmts) != 1 {
+		return r, false
+	}
+	switch n := tree.Stmts[0].Stmt; n.GetNode().(type) {
+	case *pg.Node_CreateStmt, *pg.Node_AlterTableStmt:
+		s := definition(n)
+		return s.Refusal, s.Kind == Refused
+	}
+	return r, false
+}
+
 // shared classifies definitions of roles and databases; ok is false for others.
 func shared(n *pg.Node) (s Statement, ok bool) {
 	switch v := n.GetNode().(type) {
@@ -236,7 +251,7 @@ func alterTable(a *pg.AlterTableStmt) Statement {
 				return refuseBound()
 			}
 		case pg.AlterTableType_AT_AlterColumnType:
-			if volatile(cmd.Def.ProtoReflect()) {
+			if volatile(cmd.Def.ProtoReflect()) || clockWord(cmd.Def.ProtoReflect()) {
 				return refuse("ALTER COLUMN … TYPE with a volatile expression would fill rows differently at each "+
 					"member",
 					"Add a column, UPDATE it, and drop the old one.")
@@ -354,7 +369,7 @@ var volatileFunctions = map[string]bool{
 
 func volatile(m protoreflect.Message) bool {
 	for _, f := range functions(m) {
-		if volatileFunctions[f.name] {
+		if volatileFunctions[f.name] || f.name == "age" && len(f.args) == 1 { // which counts from today
 			return true
 		}
 	}

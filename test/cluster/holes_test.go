@@ -33,6 +33,7 @@ func TestNoWayAround(t *testing.T) {
 		"CREATE VIEW away_drawing AS SELECT id, away_random() AS r FROM away",
 		"CREATE VIEW away_builtin AS SELECT id, random() AS r FROM away",
 		"CREATE VIEW away_over AS SELECT * FROM away_drawing",
+		"CREATE TABLE away_parts(d date) PARTITION BY RANGE (d)",
 		"CREATE TABLE away_typed(id int PRIMARY KEY, t text)", "INSERT INTO away_typed VALUES (1, 'x'), (2, 'y')")
 	rows := func(ids string) string { return "SELECT count(*) FROM away WHERE id IN (" + ids + ")" }
 	asks := map[string]string{}
@@ -99,6 +100,14 @@ func TestNoWayAround(t *testing.T) {
 			"SELECT max(t) FROM away_typed", "y"},
 		{"the same in DO", "DO $$ BEGIN ALTER TABLE away_typed ALTER t TYPE int USING \"away_cast\" (t); END $$",
 			"0A000", "SELECT max(t) FROM away_typed", "y"},
+		{"one of PostgreSQL's in DO", "DO $$ BEGIN ALTER TABLE away_typed ALTER t TYPE text USING random(); END $$",
+			"0A000", "SELECT max(t) FROM away_typed", "y"},
+		{"a literal in a block", "BEGIN\nALTER TABLE away_typed ALTER t TYPE timestamptz USING 'now'", "0A000",
+			"SELECT max(t) FROM away_typed", "y"},
+		{"the same in DO", "DO $$ BEGIN ALTER TABLE away_typed ALTER t TYPE timestamptz USING 'now'; END $$", "0A000",
+			"SELECT max(t) FROM away_typed", "y"},
+		{"bounds in DO", "DO $$ BEGIN CREATE TABLE away_part PARTITION OF away_parts FOR VALUES FROM ('today') TO " +
+			"(maxvalue); END $$", "0A000", "SELECT to_regclass('away_part') IS NULL", "t"},
 		{"USING what is steady", "ALTER TABLE away_typed ALTER t TYPE varchar(9) USING lower(t)", "",
 			"SELECT max(t) FROM away_typed", "y"},
 		{"a materialized view", "CREATE MATERIALIZED VIEW away_m1 AS SELECT id, away_random() FROM away", "0A000",

@@ -33,6 +33,8 @@ func TestNoWayAround(t *testing.T) {
 		"CREATE VIEW away_drawing AS SELECT id, away_random() AS r FROM away",
 		"CREATE VIEW away_builtin AS SELECT id, random() AS r FROM away",
 		"CREATE VIEW away_over AS SELECT * FROM away_drawing",
+		"CREATE VIEW away_recent AS SELECT id FROM away WHERE now() > 'epoch'",
+		"CREATE VIEW away_word AS SELECT id, CURRENT_DATE AS d FROM away",
 		"CREATE TABLE away_parts(d date) PARTITION BY RANGE (d)",
 		"CREATE TABLE away_typed(id int PRIMARY KEY, t text)", "INSERT INTO away_typed VALUES (1, 'x'), (2, 'y')")
 	rows := func(ids string) string { return "SELECT count(*) FROM away WHERE id IN (" + ids + ")" }
@@ -118,6 +120,19 @@ func TestNoWayAround(t *testing.T) {
 			"SELECT to_regclass('away_m3') IS NULL", "t"},
 		{"the same in DO", "DO $$ BEGIN CREATE MATERIALIZED VIEW away_m4 AS SELECT * FROM away_over; END $$", "0A000",
 			"SELECT to_regclass('away_m4') IS NULL", "t"},
+		{"one over the clock", "CREATE MATERIALIZED VIEW away_m9 AS SELECT * FROM away_recent", "0A000",
+			"SELECT to_regclass('away_m9') IS NULL", "t"},
+		{"the same, by a word", "CREATE MATERIALIZED VIEW away_m10 AS SELECT * FROM away_word", "0A000",
+			"SELECT to_regclass('away_m10') IS NULL", "t"},
+		{"the same in DO", "DO $$ BEGIN CREATE MATERIALIZED VIEW away_m11 AS SELECT id, now() FROM away; END $$",
+			"0A000", "SELECT to_regclass('away_m11') IS NULL", "t"},
+		{"the same, by a literal", "CREATE MATERIALIZED VIEW away_m12 AS SELECT id, 'today'::timestamp FROM away",
+			"0A000", "SELECT to_regclass('away_m12') IS NULL", "t"},
+		{"a text like that", "CREATE MATERIALIZED VIEW away_m13 AS SELECT id, 'today' AS x FROM away", "",
+			"SELECT count(*) > 5 FROM away_m13", "t"},
+		{"one that comes to the clock", "CREATE VIEW away_turns AS SELECT 1 AS x, timestamptz 'epoch' AS at\nCREATE " +
+			"MATERIALIZED VIEW away_m14 AS SELECT * FROM away_turns\nCREATE OR REPLACE VIEW away_turns AS SELECT 2 " +
+			"AS x, now() AS at\nREFRESH MATERIALIZED VIEW away_m14", "0A000", "SELECT x FROM away_m14", "1"},
 		{"a steady one", "CREATE MATERIALIZED VIEW away_m5 AS SELECT v + 1 FROM away\nREFRESH MATERIALIZED VIEW " +
 			"away_m5", "", "SELECT count(*) > 5 FROM away_m5", "t"},
 		{"one that becomes unsteady", "CREATE FUNCTION away_was() RETURNS int STABLE LANGUAGE sql AS 'SELECT " +

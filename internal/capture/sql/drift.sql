@@ -1,11 +1,19 @@
--- The functions of a rule's query and of the views below it that are VOLATILE.
-CREATE OR REPLACE FUNCTION tutti.volatile_below(rel pg_catalog.oid) RETURNS pg_catalog.regprocedure LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
+-- What a rule's query and the views below it call that is not the same at each member, and what to do about it:
+-- functions that are VOLATILE, PostgreSQL's own that tell the time or what is of one server, and words that do.
+DROP FUNCTION IF EXISTS tutti.volatile_below(pg_catalog.oid);
+CREATE OR REPLACE FUNCTION tutti.unsteady_below(rel pg_catalog.oid, OUT what pg_catalog.text, OUT hint pg_catalog.text) LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $tutti$
   WITH RECURSIVE below(oid, action) AS (
     SELECT r.ev_class, r.ev_action::text FROM pg_rewrite r WHERE r.ev_class = rel AND r.ev_type = '1'
     UNION SELECT r.ev_class, r.ev_action::text FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':relid ([0-9]+)', 'g') m
       JOIN pg_class c ON c.oid = m[1]::oid AND c.relkind = 'v' JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1')
-  SELECT p.oid::regprocedure FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') m
-    JOIN pg_proc p ON p.oid = m[1]::oid WHERE p.provolatile = 'v' LIMIT 1
+  SELECT p.oid::regprocedure::text, CASE WHEN p.oid < 16384 THEN 'Use a view.' ELSE 'Mark the function STABLE or IMMUTABLE, if it is, or use a view.' END
+  FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid
+    WHERE p.provolatile = 'v' OR p.oid < 16384 AND (p.proname = 'age' AND p.pronargs = 1 OR p.proname IN ('now', 'transaction_timestamp', 'statement_timestamp',
+      'mxid_age', 'txid_current', 'txid_current_if_assigned', 'txid_current_snapshot', 'pg_current_xact_id', 'pg_current_xact_id_if_assigned', 'pg_current_snapshot',
+      'pg_backend_pid', 'pg_postmaster_start_time', 'pg_conf_load_time', 'inet_client_addr', 'inet_client_port', 'inet_server_addr', 'inet_server_port'))
+  UNION ALL SELECT (ARRAY['CURRENT_DATE', 'CURRENT_TIME', 'CURRENT_TIME', 'CURRENT_TIMESTAMP', 'CURRENT_TIMESTAMP', 'LOCALTIME', 'LOCALTIME', 'LOCALTIMESTAMP', 'LOCALTIMESTAMP'])[m[1]::int4 + 1], 'Use a view.'
+    FROM below b CROSS JOIN LATERAL regexp_matches(b.action, '{SQLVALUEFUNCTION :op ([0-8]) ', 'g') m
+  LIMIT 1
 $tutti$;
 -- The first type within a value of another one that a B-tree cannot compare.
 CREATE OR REPLACE FUNCTION tutti.unordered_within(whole pg_catalog.oid) RETURNS pg_catalog.regtype LANGUAGE sql STABLE
@@ -44,14 +52,18 @@ BEGIN
   END LOOP;
 END $tutti$;
 CREATE OR REPLACE FUNCTION tutti.refuse_drift(tag pg_catalog.text, query pg_catalog.text) RETURNS pg_catalog.void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $tutti$
-DECLARE f text; rel oid;
+DECLARE f text; h text; rel oid;
 BEGIN
   IF current_setting('{{session}}', true) = '{{applies}}' THEN RETURN; END IF; -- its own member has looked
   SELECT d.objid INTO rel FROM pg_event_trigger_ddl_commands() d WHERE d.classid = 'pg_class'::regclass LIMIT 1;
   IF tag LIKE '%MATERIALIZED VIEW' THEN
-    f := tutti.volatile_below(rel)::text;
+    SELECT b.what, b.hint INTO f, h FROM tutti.unsteady_below(rel) b;
     IF f IS NOT NULL THEN
-      RAISE EXCEPTION 'a materialized view whose query calls % would differ between members', f USING ERRCODE = '0A000', HINT = 'Mark the function STABLE or IMMUTABLE, if it is, or use a view.';
+      RAISE EXCEPTION 'a materialized view whose query calls % would differ between members', f USING ERRCODE = '0A000', HINT = h;
+    ELSIF starts_with(tag, 'CREATE') AND query ~* '''\s*(now|today|tomorrow|yesterday)\s*''' AND EXISTS (
+        SELECT FROM pg_rewrite r WHERE r.ev_class = rel AND r.ev_action::text ~ format(':consttype (%s|%s|%s|%s|%s) ', 'date'::regtype::oid,
+          'time'::regtype::oid, 'timetz'::regtype::oid, 'timestamp'::regtype::oid, 'timestamptz'::regtype::oid)) THEN
+      RAISE EXCEPTION 'a materialized view with a literal such as ''now'' would differ between members' USING ERRCODE = '0A000', HINT = 'Write the time out.';
     END IF;
   ELSIF query ~* '\mtype\M' AND query ~* '\malter\M.*\malter\M' THEN
     SELECT p.oid::regprocedure INTO f FROM pg_proc p WHERE p.oid >= 16384 AND p.provolatile = 'v' AND p.prokind = 'f' AND p.pronamespace <> 'tutti'::regnamespace AND query ~* '\musing\M' AND (
@@ -73,4 +85,4 @@ BEGIN
     END IF;
   END IF;
 END $tutti$;
-GRANT EXECUTE ON FUNCTION tutti.refuse_drift, tutti.volatile_below, tutti.refuse_unordered, tutti.unordered_within TO PUBLIC;
+GRANT EXECUTE ON FUNCTION tutti.refuse_drift, tutti.unsteady_below, tutti.refuse_unordered, tutti.unordered_within TO PUBLIC;

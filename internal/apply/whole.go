@@ -9,8 +9,8 @@ import (
 )
 
 // Rows of a table without key are known by their images. They are compared as this database sends or
-// prints them, not as it stores them: the same value can be stored in more than one way. Any of their updates
-// may change a unique value.
+// prints them, not as it stores them: the same value can be stored in more than one way. Generated columns are
+// left out: an image has none of those that are computed when they are read. Any update may change a unique value.
 
 // addWholes adds the changes of rows without identity. Those of one writeset were netted: none
 // begins with what another one left.
@@ -90,20 +90,33 @@ func (p *pending) become(is []byte) {
 	}
 }
 
-// whole is what rows are compared by.
-func (t *Table) whole(row string) string {
+// whole is what rows are compared by; of is a row, and what its columns are of.
+func (t *Table) whole(row, of string) string {
+	if given := t.given(of); len(given) < len(t.Columns) {
+		row = "ROW(" + strings.Join(given, ", ") + ")"
+	}
 	if t.Portable {
 		return "pg_catalog.record_send(" + row + ")"
 	}
 	return "((" + row + ")::pg_catalog.text COLLATE pg_catalog.\"C\")"
 }
 
+// given are the columns of a row that are not generated.
+func (t *Table) given(row string) (out []string) {
+	for _, c := range t.Columns {
+		if !c.Generated {
+			out = append(out, row+"."+quote(c.Name))
+		}
+	}
+	return out
+}
+
 // candidates are rows of id and image that may be equal to one of the parameter's. IS TRUE keeps the
 // comparison a hashed one where joins are not (SessionSettings).
 func (t *Table) candidates(columns string) string {
-	return "SELECT s.ctid AS id, " + t.whole("s.*") + " AS image" + columns + " FROM ONLY " + t.qualified() +
-		" AS s WHERE (" + t.whole("s.*") +
-		" OPERATOR(pg_catalog.=) ANY (SELECT " + t.whole("r.*") + " FROM " + t.rows() + ")) IS TRUE"
+	return "SELECT s.ctid AS id, " + t.whole("s.*", "s") + " AS image" + columns + " FROM ONLY " + t.qualified() +
+		" AS s WHERE (" + t.whole("s.*", "s") +
+		" OPERATOR(pg_catalog.=) ANY (SELECT " + t.whole("r.*", "r") + " FROM " + t.rows() + ")) IS TRUE"
 }
 
 // deleteWholeSQL deletes, of equal rows, as many as the parameter has of them. The table is read once.
@@ -112,7 +125,7 @@ func (t *Table) deleteWholeSQL() string {
 		"SELECT m.id FROM (SELECT u.id, pg_catalog.count(*) FILTER (WHERE u.id IS NULL) OVER (PARTITION BY u.image) " +
 		"AS wanted," +
 		" pg_catalog.row_number() OVER (PARTITION BY u.image ORDER BY u.id) AS n FROM (" +
-		"SELECT NULL::pg_catalog.tid AS id, " + t.whole("r.*") + " AS image FROM " + t.rows() + " UNION ALL " +
+		"SELECT NULL::pg_catalog.tid AS id, " + t.whole("r.*", "r") + " AS image FROM " + t.rows() + " UNION ALL " +
 		t.candidates("") +
 		") AS u) AS m WHERE m.id IS NOT NULL AND m.n OPERATOR(pg_catalog.<=) m.wanted))"
 }
@@ -130,7 +143,7 @@ func (t *Table) updateWholeSQL() string {
 	if len(set) == 0 {
 		return "" // only an insert can make the row another one
 	}
-	pairs := "SELECT NULL::pg_catalog.tid AS id, " + t.whole("p.was") +
+	pairs := "SELECT NULL::pg_catalog.tid AS id, " + t.whole("p.was", "(p.was)") +
 		" AS image, p.becomes FROM (SELECT e.was, e.i," +
 		" pg_catalog.lead(e.was) OVER (ORDER BY e.i) AS becomes FROM (SELECT u.was, pg_catalog.row_number() OVER () " +
 		"AS i FROM (SELECT pg_catalog.unnest($1::" +

@@ -80,7 +80,7 @@ func definition(n *pg.Node) Statement {
 // RefusedInside gives the refusal of a definition of tables that a function has carried out: nobody has seen its text
 // before.
 func RefusedInside(sql string) (r Refusal, refused bool) {
-	tree, err := pg.Parse(ascii(sql))
+	tree, err := parse(ascii(sql))
 	if err != nil || len(tree.Stmts) != 1 {
 		return r, false
 	}

@@ -36,13 +36,13 @@ const (
 )
 
 // CarriedSettings are the settings under which a definition runs at every member. They shape what its
-// text means; the rest is each member's own business.
+// text means; the rest is each member's own business. lc_monetary, lc_numeric and lc_time are not among them: a member
+// whose machine does not have a locale could carry out no definition.
 var CarriedSettings = []string{
 	"search_path", "DateStyle", "IntervalStyle", "TimeZone", "bytea_output", "extra_float_digits",
 	"check_function_bodies", "standard_conforming_strings", "escape_string_warning", "xmloption",
 	"default_table_access_method", "default_toast_compression", "row_security", "client_min_messages",
-	"default_text_search_config", "lc_monetary", "lc_numeric", "lc_time", "xmlbinary", "array_nulls",
-	"transform_null_equals",
+	"default_text_search_config", "xmlbinary", "array_nulls", "transform_null_equals",
 	"plpgsql.extra_warnings", "plpgsql.extra_errors", "plpgsql.variable_conflict", // unset until PL/pgSQL is loaded
 }
 

@@ -6,33 +6,33 @@ import "testing"
 func TestTruncateTriggers(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE emptied(id serial PRIMARY KEY, v int)", "CREATE TABLE emptied_beside(id int PRIMARY KEY, n int)",
-		"CREATE TABLE emptied_audit(id bigserial PRIMARY KEY, at timestamptz)",
-		"CREATE FUNCTION emptied_now() RETURNS trigger LANGUAGE plpgsql AS "+
-			"'BEGIN INSERT INTO emptied_audit(at) VALUES (clock_timestamp()); RETURN NULL; END'",
-		"CREATE TRIGGER audit AFTER TRUNCATE ON emptied EXECUTE FUNCTION emptied_now()")
-	for i, sql := range []string{"TRUNCATE emptied RESTART IDENTITY", "TRUNCATE emptied",
-		"BEGIN; TRUNCATE emptied RESTART IDENTITY; INSERT INTO emptied(v) VALUES (7); COMMIT",
-		"/* ; */ truncate emptied, emptied_beside restart identity"} {
-		s.Do("INSERT INTO emptied(v) VALUES (1), (2)", sql)
-		if n := s.Get("SELECT count(*) FROM emptied_audit"); n != string(rune('1'+i)) {
+	s.Do("CREATE TABLE cut_down(id serial PRIMARY KEY, v int)", "CREATE TABLE cut_down_beside(id int PRIMARY KEY, n int)",
+		"CREATE TABLE cut_down_audit(id bigserial PRIMARY KEY, at timestamptz)",
+		"CREATE FUNCTION cut_down_now() RETURNS trigger LANGUAGE plpgsql AS "+
+			"'BEGIN INSERT INTO cut_down_audit(at) VALUES (clock_timestamp()); RETURN NULL; END'",
+		"CREATE TRIGGER audit AFTER TRUNCATE ON cut_down EXECUTE FUNCTION cut_down_now()")
+	for i, sql := range []string{"TRUNCATE cut_down RESTART IDENTITY", "TRUNCATE cut_down",
+		"BEGIN; TRUNCATE cut_down RESTART IDENTITY; INSERT INTO cut_down(v) VALUES (7); COMMIT",
+		"/* ; */ truncate cut_down, cut_down_beside restart identity"} {
+		s.Do("INSERT INTO cut_down(v) VALUES (1), (2)", sql)
+		if n := s.Get("SELECT count(*) FROM cut_down_audit"); n != string(rune('1'+i)) {
 			t.Errorf("%s: the trigger has written %s rows", sql, n)
 		}
 	}
 	c.Check()
-	s.Do("UPDATE emptied_audit SET at = now()", "DELETE FROM emptied_audit")
-	s.Do("CREATE FUNCTION emptied_too() RETURNS trigger LANGUAGE plpgsql AS "+
-		"'BEGIN INSERT INTO emptied_beside VALUES (1, 0); RETURN NULL; END'",
-		"CREATE TRIGGER beside AFTER TRUNCATE ON emptied EXECUTE FUNCTION emptied_too()",
-		"TRUNCATE emptied_beside, emptied")
-	if err := s.Try("UPDATE emptied_beside SET n = 1"); err != nil {
+	s.Do("UPDATE cut_down_audit SET at = now()", "DELETE FROM cut_down_audit")
+	s.Do("CREATE FUNCTION cut_down_too() RETURNS trigger LANGUAGE plpgsql AS "+
+		"'BEGIN INSERT INTO cut_down_beside VALUES (1, 0); RETURN NULL; END'",
+		"CREATE TRIGGER beside AFTER TRUNCATE ON cut_down EXECUTE FUNCTION cut_down_too()",
+		"TRUNCATE cut_down_beside, cut_down")
+	if err := s.Try("UPDATE cut_down_beside SET n = 1"); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, "rows that the trigger of another table wrote", s.Try("TRUNCATE emptied, emptied_beside"), "0A000")
-	s.Do("UPDATE emptied_beside SET n = 2", "TRUNCATE emptied_beside", "TRUNCATE emptied",
-		"UPDATE emptied_beside SET n = 3")
+	wantCode(t, "rows that the trigger of another table wrote", s.Try("TRUNCATE cut_down, cut_down_beside"), "0A000")
+	s.Do("UPDATE cut_down_beside SET n = 2", "TRUNCATE cut_down_beside", "TRUNCATE cut_down",
+		"UPDATE cut_down_beside SET n = 3")
 	for k := range c.All() {
-		c.Eventually(k+1, "SELECT n FROM emptied_beside", "3")
+		c.Eventually(k+1, "SELECT n FROM cut_down_beside", "3")
 	}
 	c.Check()
 }

@@ -6,7 +6,8 @@ import "testing"
 func TestTruncateTriggers(t *testing.T) {
 	c := use(t)
 	s := c.Connect(1)
-	s.Do("CREATE TABLE cut_down(id serial PRIMARY KEY, v int)", "CREATE TABLE cut_down_beside(id int PRIMARY KEY, n int)",
+	s.Do("CREATE TABLE cut_down(id serial PRIMARY KEY, v int)",
+		"CREATE TABLE cut_down_beside(id int PRIMARY KEY, n int)",
 		"CREATE TABLE cut_down_audit(id bigserial PRIMARY KEY, at timestamptz)",
 		"CREATE FUNCTION cut_down_now() RETURNS trigger LANGUAGE plpgsql AS "+
 			"'BEGIN INSERT INTO cut_down_audit(at) VALUES (clock_timestamp()); RETURN NULL; END'",

@@ -14,9 +14,9 @@ type listenSet struct {
 	names []string
 }
 
-// MayListen refuses a channel that would be one too many for this member.
-func (x *listenSet) MayListen(channel string) *wire.SQLError {
-	e := x.l.notices.MayListen(channel, x.l.settled().Limits.Channels)
+// MayListen refuses channels that would be too many for this member.
+func (x *listenSet) MayListen(channels []string) *wire.SQLError {
+	e := x.l.notices.MayListen(channels, x.l.settled().Limits.Channels)
 	if e != nil {
 		x.l.metrics.Limits.Channels.Add(1)
 	}

@@ -89,11 +89,17 @@ func (c *channels) count() int {
 	return c.sets.Count()
 }
 
-// full reports whether a further channel would be one too many.
-func (c *channels) full(channel string) bool {
+// full reports whether further channels would be too many.
+func (c *channels) full(channels []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.sets.Heard(channel) && c.sets.Count() >= c.max
+	fresh := 0
+	for _, name := range channels {
+		if !c.sets.Heard(name) {
+			fresh++
+		}
+	}
+	return fresh > 0 && c.sets.Count()+fresh > c.max
 }
 
 // replace notes that a session listens to other channels than before.

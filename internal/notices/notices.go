@@ -235,9 +235,9 @@ func (n *Notices) Notified(ctx context.Context, tasks []engine.Task, ready bool)
 	return nil
 }
 
-// MayListen refuses a channel that would be one too many for this member.
-func (n *Notices) MayListen(channel string, max int) *wire.SQLError {
-	if !n.channels.full(channel) {
+// MayListen refuses channels that would be too many for this member.
+func (n *Notices) MayListen(channels []string, max int) *wire.SQLError {
+	if !n.channels.full(channels) {
 		return nil
 	}
 	return wire.Errorf(wire.CodeProgramLimit, "the sessions of this member listen to %d channels already (channels)",

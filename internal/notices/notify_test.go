@@ -249,11 +249,11 @@ func TestChannelsForeign(t *testing.T) {
 func TestChannelsFull(t *testing.T) {
 	c := newChannels(1, 2)
 	c.replace(nil, []string{"a", "b"})
-	if !c.full("c") || c.full("a") {
+	if !c.full([]string{"a", "c"}) || c.full([]string{"a"}) {
 		t.Error("the limit of 2 channels is not kept")
 	}
 	c.replace([]string{"a", "b"}, []string{"b"})
-	if c.full("c") {
+	if c.full([]string{"c"}) {
 		t.Error("a place that is free again is not given away")
 	}
 }

@@ -93,7 +93,7 @@ func (h *fakeHost) Serves(on bool) {
 	h.serves = append(h.serves, on)
 }
 
-func (h *fakeHost) MayListen(string) *wire.SQLError { return h.noChannel }
+func (h *fakeHost) MayListen([]string) *wire.SQLError { return h.noChannel }
 
 func (h *fakeHost) Listen(channels []string) *wire.SQLError {
 	h.mu.Lock()

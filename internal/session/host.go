@@ -308,8 +308,8 @@ type Status interface {
 
 // Channels knows which sessions listen to what.
 type Channels interface {
-	// MayListen refuses a channel that would be one too many.
-	MayListen(channel string) *wire.SQLError
+	// MayListen refuses channels that would be too many.
+	MayListen(channels []string) *wire.SQLError
 	// Listen says to which channels the session listens now. It returns when what other members commit from now on
 	// with a notification for them is passed on to here; if that is not certain after a while, with a warning. It
 	// keeps channels.

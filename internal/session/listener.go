@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -14,9 +15,10 @@ type listener struct {
 	channels Channels
 	control  Control
 
-	listens bool   // to some channel
-	stale   bool   // to which must be asked once no transaction is open
-	stop    func() // ends the watch over the backend; nil: there is none
+	listens bool     // to some channel
+	stale   bool     // to which must be asked once no transaction is open
+	asked   []string // to what else it may by then, by its statements
+	stop    func()   // ends the watch over the backend; nil: there is none
 	over    func() bool
 }
 
@@ -56,7 +58,7 @@ func (e *listener) settle() (warning *wire.SQLError, err error) {
 	if !e.stale {
 		return nil, nil
 	}
-	e.stale = false
+	e.stale, e.asked = false, nil
 	rows, err := e.backend.query(channelsSQL)
 	if err != nil {
 		return nil, err
@@ -76,9 +78,14 @@ func (e *listener) settle() (warning *wire.SQLError, err error) {
 // may refuses a LISTEN to too many channels, before anything is done.
 func (e *listener) may(channels []string) *wire.SQLError {
 	for _, c := range channels {
-		if refused := e.channels.MayListen(c); refused != nil {
+		if slices.Contains(e.asked, c) {
+			continue
+		}
+		asked := append(slices.Clip(e.asked), c)
+		if refused := e.channels.MayListen(asked); refused != nil {
 			return refused
 		}
+		e.asked = asked
 	}
 	return nil
 }

@@ -320,7 +320,7 @@ func TestIdleClientIsTold(t *testing.T) {
 	}
 }
 
-// TestChannelLimit: too many channels are refused, one that is used already is not.
+// TestChannelLimit: too many channels are refused, also those of one block; one that is used already is not.
 func TestChannelLimit(t *testing.T) {
 	c := use(t)
 	s := c.Connect(2)
@@ -344,6 +344,15 @@ func TestChannelLimit(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	s.Do("UNLISTEN *", "LISTEN one_more", "UNLISTEN *")
+	c.soon(func() bool { return c.limit(s, "channels").now == 1 }, func() string { return "channels are in use" })
+	s.Do("BEGIN")
+	for i := int64(1); i <= limit.max; i++ {
+		s.Do(fmt.Sprintf("LISTEN limit%d; LISTEN limit%[1]d", i))
+	}
+	if code := Code(s.Try("LISTEN one_more")); code != "54000" {
+		t.Errorf("one channel too many in a block gives %q", code)
+	}
+	s.Do("ROLLBACK", "BEGIN", "LISTEN one_more", "ROLLBACK")
 }
 
 // TestListenersBegin: a listener's BEGIN is the backend's at once, so that PostgreSQL keeps what it has not heard, and

@@ -94,18 +94,22 @@ func (t triggerCode) undirected() string {
 		"pg_catalog.starts_with(pg_catalog.current_query(), '" + mark + "')) IS NOT TRUE"
 }
 
-// bulkTriggers are the statements that install the statement triggers, if there are to be some.
-func (g *generated) bulkTriggers(t *TableDesc) []string {
-	if g.bulk == "" {
-		return nil
-	}
+// bulkTriggers are the statements that install the statement triggers, or remove them.
+func (g *generated) bulkTriggers(t *TableDesc) (out []string) {
 	name := Quote(t.Schema) + "." + Quote(t.Name)
+	if g.bulk == "" {
+		if len(t.Bulk) > 0 {
+			for _, trigger := range []string{insertTriggerName, updateTriggerName, deleteTriggerName} {
+				out = append(out, fmt.Sprintf(`DROP TRIGGER IF EXISTS %q ON %s`, trigger, name))
+			}
+		}
+		return out
+	}
 	fn := "tutti." + g.bulkName()
-	out := []string{
+	out = append(out,
 		g.bulkFunction(),
 		fmt.Sprintf("ALTER FUNCTION %s() OWNER TO tutti_owner", fn),
-		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn),
-	}
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", fn))
 	for _, x := range [][3]string{
 		{insertTriggerName, "INSERT", "NEW TABLE AS " + bulkNew},
 		{updateTriggerName, "UPDATE", "OLD TABLE AS " + bulkOld + " NEW TABLE AS " + bulkNew},
@@ -127,7 +131,8 @@ func (g *generated) bulkFunction() string {
 const bulkExtras = " SET client_encoding = 'UTF8' SET enable_nestloop = off SET jit = off"
 
 // bulkQuiet is the body where a table is not captured as a whole any more. The triggers stay: to drop them would keep
-// readers out, which CREATE TRIGGER and others that bring that about do not.
+// readers out, which CREATE TRIGGER and others that bring that about do not. Where tables inherit they go: PostgreSQL
+// cannot gather rows of heirs that are foreign tables for them.
 const bulkQuiet = "BEGIN RETURN NULL; END"
 
 // bulkBody is the body of the statement triggers' function. It goes through the transition tables in

@@ -48,6 +48,7 @@ type TableDesc struct {
 	// way round, apart from those of foreign keys.
 	Root       uint32 `json:"root"` // the partitioned table that it is a partition of, at the top; 0 for none
 	Single     bool   `json:"single"`
+	Heirs      bool   `json:"heirs"`      // it is a partition, or has heirs, or inherits
 	Referenced bool   `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
 }
 

@@ -127,7 +127,10 @@ func (g *generated) reshapes(t *TableDesc) bool {
 	if !strings.HasSuffix(t.Trigger, "_"+g.shape) {
 		return false
 	}
-	return g.bulk == "" || len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
+	if g.bulk == "" {
+		return len(t.Bulk) == 0
+	}
+	return len(t.Bulk) == 3 && t.Bulk[0] == t.Bulk[1] && t.Bulk[1] == t.Bulk[2]
 }
 
 // reshape returns the statements that give the functions of such a table, which go on being the same to PostgreSQL,
@@ -208,8 +211,10 @@ func refit(t *TableDesc, statements []string) string {
 
 // installed reports whether the table has the triggers it should have.
 func (g *generated) installed(t *TableDesc) bool {
-	return t.Trigger == g.captureName() &&
-		(g.bulk == "" || slices.Equal(t.Bulk, []string{g.bulkName(), g.bulkName(), g.bulkName()}))
+	if g.bulk == "" {
+		return t.Trigger == g.captureName() && len(t.Bulk) == 0
+	}
+	return t.Trigger == g.captureName() && slices.Equal(t.Bulk, []string{g.bulkName(), g.bulkName(), g.bulkName()})
 }
 
 // Installed notes that what Refresh returned has been run.
@@ -240,7 +245,7 @@ func generate(t *TableDesc) generated {
 	switch {
 	case t.Whole():
 		g.bulk = code.bulkBody()
-	case len(t.Bulk) > 0:
+	case len(t.Bulk) > 0 && !t.Heirs:
 		g.bulk = bulkQuiet
 	}
 	pinned := !t.Binary() || t.Key() == nil && !t.Portable()

@@ -28,7 +28,7 @@
     )
     SELECT coalesce(json_agg(json_build_object('schema', t.nspname, 'name', t.relname, 'array', t.typarray::int8,
        'oid', t.oid::int8, 'plain', NOT t.special AND NOT h.heir AND NOT g.deferrable AND NOT g.users AND t.oid <> ALL (running),
-       'single', NOT t.divided AND NOT h.heir AND NOT g.users, 'root', coalesce(pg_partition_root(t.oid)::oid, 0)::int8, 'coded', t.oid = ANY (stored),
+       'single', NOT t.divided AND NOT h.heir AND NOT g.users, 'heirs', t.divided OR h.heir, 'root', coalesce(pg_partition_root(t.oid)::oid, 0)::int8, 'coded', t.oid = ANY (stored),
        'referenced', EXISTS (SELECT FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid
           WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.classid = 'pg_constraint'::regclass AND k.contype = 'f' AND k.confrelid = t.oid),
        'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid

@@ -129,7 +129,7 @@ func (s *Session) refused(st *semantics.Statement, sql string) (bool, error) {
 		return false, err
 	}
 	e := &wire.SQLError{ErrorFields: *r.failed}
-	if e.Code == wire.CodeSyntaxError && e.Position == 0 {
+	if e.Code == wire.CodeSyntaxError && e.Routine == "exec_parse_message" { // it is several
 		e = wire.Errorf(wire.CodeFeatureNotSupported, "the statements of this text cannot be told apart").
 			WithDetail("Tutti's parser does not know something that stands in it, or in the client's encoding it may " +
 				"mean something else.").

@@ -42,6 +42,9 @@ func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
 	if ok, err := c.stays(st); !ok || err != nil {
 		return true, err
 	}
+	if refused, err := c.executing.refused(&st, st.Text); refused || err != nil {
+		return true, err
+	}
 	if st.Deallocates != "" {
 		delete(c.named.statements, st.Deallocates)
 		c.block.tag("DEALLOCATE")

@@ -60,6 +60,7 @@ func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	around.private = around.private || f.executing.texts.foreign(st.Text)
 	where := around.site(&st, f.txn.Active())
 	switch where {
 	case amongTemporary:
@@ -171,7 +172,7 @@ type surroundings struct {
 	temporary bool // every relation it names is temporary
 	// another session has a lock on one of them, or below, that matters, or on what describes it; outside a block
 	locked  bool
-	private bool // the session has temporary objects, or may not write
+	private bool // the session has temporary objects, or may not write, or its text is not in UTF-8
 	large   bool // a relation that it names is; then one member after the other would work long, see first
 	watched bool // there are event triggers of users: they fire here alone, and what they write is replicated
 }

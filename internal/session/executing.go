@@ -4,6 +4,7 @@ import (
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/proto"
 	"github.com/tuttidb/tutti/internal/session/txn"
+	"github.com/tuttidb/tutti/internal/wire"
 )
 
 // executing has a request carried out by whom it is for: alone, by procedures, or in the client's block.
@@ -68,4 +69,33 @@ func (x *executing) outside(r *request, rep *reply) (failedToo bool, err error) 
 		return x.alone.autocommit(*r, rep)
 	}
 	return x.plain.run(*r, rep)
+}
+
+// refused has PostgreSQL parse a text that we cannot, or may misread, which must be one statement: a Query can have
+// more of them, and a COMMIT that we do not see would commit here alone. It reports whether the client was told what is
+// against it.
+func (x *executing) refused(st *semantics.Statement, sql string) (bool, error) {
+	if st.Kind != semantics.Unknown && !x.texts.misread(sql) {
+		return false, nil
+	}
+	if err := x.block.tx.takeAhead(); err != nil || x.txn.Failed() || x.txn.Reason() != nil { // then nothing is run
+		return false, err
+	}
+	if x.txn.Active() {
+		if err := x.block.tx.ensureOpen(true); err != nil {
+			return false, err
+		}
+	}
+	r, err := x.block.backend.parse(sql)
+	if err != nil || r.failed == nil {
+		return false, err
+	}
+	e := &wire.SQLError{ErrorFields: *r.failed}
+	if e.Code == wire.CodeSyntaxError && e.Routine == "exec_parse_message" { // it is several
+		e = wire.Errorf(wire.CodeFeatureNotSupported, "the statements of this text cannot be told apart").
+			WithDetail("Tutti's parser does not know something that stands in it, or in the client's encoding it may " +
+				"mean something else.").
+			WithHint("Send one statement at a time.")
+	}
+	return true, x.block.fail(e)
 }

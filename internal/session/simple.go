@@ -80,7 +80,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
 			st.Tag))
 	}
-	if refused, err := s.refused(&st, sql); refused || err != nil {
+	if refused, err := s.executing.refused(&st, sql); refused || err != nil {
 		return true, err
 	}
 	r := request{frames: raw, sql: []string{sql}, does: doing{settings: settingsOnly(st)}}
@@ -107,35 +107,6 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		err = s.learn(st)
 	}
 	return failedToo, err
-}
-
-// refused has PostgreSQL parse a text that we cannot, or may misread, which must be one statement: a Query can have
-// more of them, and a COMMIT that we do not see would commit here alone. It reports whether the client was told what is
-// against it.
-func (s *Session) refused(st *semantics.Statement, sql string) (bool, error) {
-	if st.Kind != semantics.Unknown && !s.texts.misread(sql) {
-		return false, nil
-	}
-	if err := s.tx.takeAhead(); err != nil || s.txn.Failed() || s.txn.Reason() != nil { // then nothing is run
-		return false, err
-	}
-	if s.txn.Active() {
-		if err := s.tx.ensureOpen(true); err != nil {
-			return false, err
-		}
-	}
-	r, err := s.backend.parse(sql)
-	if err != nil || r.failed == nil {
-		return false, err
-	}
-	e := &wire.SQLError{ErrorFields: *r.failed}
-	if e.Code == wire.CodeSyntaxError && e.Routine == "exec_parse_message" { // it is several
-		e = wire.Errorf(wire.CodeFeatureNotSupported, "the statements of this text cannot be told apart").
-			WithDetail("Tutti's parser does not know something that stands in it, or in the client's encoding it may " +
-				"mean something else.").
-			WithHint("Send one statement at a time.")
-	}
-	return true, s.block.fail(e)
 }
 
 // settingsOnly reports whether a statement surely looks at no data, so that a transaction's

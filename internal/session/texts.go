@@ -39,7 +39,13 @@ var trailing = map[string]bool{"SJIS": true, "SHIFT_JIS_2004": true, "BIG5": tru
 
 // misread reports whether PostgreSQL may read a text otherwise than we do.
 func (t *texts) misread(sql string) bool {
-	return t.trailing && strings.IndexFunc(sql, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0
+	return t.trailing && t.foreign(sql)
+}
+
+// foreign reports whether a text is not in UTF-8, in which other members read it. PostgreSQL notes what it has carried
+// out in its own encoding.
+func (t *texts) foreign(sql string) bool {
+	return t.encoded && strings.IndexFunc(sql, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0
 }
 
 // plainTexts reports whether the server reads texts as the session does.

@@ -40,11 +40,32 @@ func TestMisread(t *testing.T) {
 		wantCode(t, sql, send(sql), "0A000")
 		s.Do("ROLLBACK")
 	}
-	err := send("INSERT INTO misread VALUES (4, '\x95\x5C'); INSERT INTO misread VALUES (5, '\x95\x5C')")
+	s.Do("BEGIN")
+	wantCode(t, "a definition in a block", send("CREATE TABLE misread_too(a text DEFAULT E'\x95\x5C'); COMMIT; --')"),
+		"0A000")
+	s.Do("ROLLBACK", "BEGIN", "INSERT INTO misread VALUES (6, 'a')")
+	wantCode(t, "SET TRANSACTION", send("SET TRANSACTION SNAPSHOT E'\x95\x5C'; COMMIT; --'"), "0A000")
+	s.Do("ROLLBACK")
+	wantCode(t, "a definition", send("CREATE TABLE misread_too(a text DEFAULT E'\x95\x5C'); COMMIT; --')"), "0A000")
+	if err := send("CREATE TABLE misread_too(a text DEFAULT '\x95\x5C')"); err != nil {
+		t.Error(err)
+	}
+	_, err := s.PgConn().Prepare(s.ctx(), "misread",
+		"CREATE TABLE misread_3(a text DEFAULT E'\x95\x5C'); COMMIT; --')", nil)
+	if err == nil {
+		s.Do("BEGIN")
+		_, err = s.PgConn().ExecPrepared(s.ctx(), "misread", nil, nil, nil).Close()
+		s.Do("ROLLBACK")
+	}
+	wantCode(t, "a definition that is prepared", err, "0A000")
+	err = send("INSERT INTO misread VALUES (4, '\x95\x5C'); INSERT INTO misread VALUES (5, '\x95\x5C')")
 	if err != nil {
 		t.Error(err)
 	}
-	s.Do("SET client_encoding = 'UTF8'")
+	s.Do("SET client_encoding = 'LATIN1'", "COMMENT ON TABLE misread IS 'caf\xe9'", "SET client_encoding = 'UTF8'")
+	c.Everywhere("SELECT obj_description('misread'::regclass)", "café")
+	s.Do("INSERT INTO misread_too DEFAULT VALUES")
+	c.Everywhere("SELECT a FROM misread_too", "表")
 	c.Everywhere("SELECT string_agg(k || system_user, ' ' ORDER BY k) FROM misread", "0c 4表 5表")
 	wantCode(t, "a very deep text", send("EXPLAIN SELECT 1"+strings.Repeat("+1", 500_000)), "54001")
 	c.Check()

@@ -29,10 +29,14 @@ func parse(sql string) (*pg.ParseResult, error) {
 func deep(sql string) bool {
 	x := scanner{sql: sql}
 	at := &nested{}
-	for x.next(); x.kind != 0; x.next() {
-		switch {
+	for name := false; ; name = x.kind == '.' { // what follows a dot is a name, whatever word it is
+		switch x.next(); {
+		case x.kind == 0:
+			return false
+		case name:
+			at.chain++
 		case x.opens():
-			at = &nested{outer: at, words: x.kind == wordToken}
+			at = &nested{outer: at, before: at.before + at.chain + at.sets, words: x.kind == wordToken}
 		case at.outer != nil && x.closes(at.words):
 			at.flush()
 			at.outer.chain += at.most + at.sets
@@ -40,11 +44,10 @@ func deep(sql string) bool {
 		default:
 			at.count(&x)
 		}
-		if max(at.chain, at.most)+at.sets > deepMax {
+		if at.before+max(at.chain, at.most)+at.sets > deepMax {
 			return true
 		}
 	}
-	return false
 }
 
 func (x *scanner) opens() bool { return x.kind == '(' || x.kind == '[' || x.is("case") }
@@ -55,11 +58,12 @@ func (x *scanner) closes(words bool) bool {
 
 // nested is what was counted between parentheses or the words CASE and END, or outside of them.
 type nested struct {
-	outer *nested
-	words bool
-	chain int // since the last comma, or what else stands between trees of their own
-	most  int // of the chains before
-	sets  int
+	outer  *nested
+	before int // in those outside of it
+	words  bool
+	chain  int // since the last comma, or what else stands between trees of their own
+	most   int // of the chains before
+	sets   int
 }
 
 // count counts the word that was read last.

@@ -18,6 +18,8 @@ func TestDeep(t *testing.T) {
 		"SELECT 1 FROM a" + strings.Repeat(" JOIN a ON a.a = b.b AND b.c = a.d", many),
 		"SELECT 1" + strings.Repeat(" + (2, 3)", many),
 		"SELECT 1" + strings.Repeat(" + CASE WHEN true AND false THEN 1 END", many),
+		"SELECT 1" + strings.Repeat(" + t.case", many) + " FROM t",
+		"SELECT 1" + strings.Repeat(" + CASE WHEN t.end AND true THEN 1 END", many) + " FROM t",
 		"SELECT 1 WHERE (" + strings.Repeat("1=1 AND ", many) + "1" + strings.Repeat("+1", many) + ")",
 		"SELECT " + strings.Repeat("(", 1000) + "1" + strings.Repeat("+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1)", 1000) +
 			strings.Repeat("+1", many),

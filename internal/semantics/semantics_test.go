@@ -253,3 +253,15 @@ func TestSubstitute(t *testing.T) {
 		}
 	}
 }
+
+// TestApart: what PostgreSQL may refuse in a transaction block is told from what else is the session's own.
+func TestApart(t *testing.T) {
+	for sql, want := range map[string]bool{"VACUUM t": true, "CLUSTER": true, "REINDEX TABLE t": true,
+		"REINDEX TABLE CONCURRENTLY t": true, "DISCARD ALL": true, "ANALYZE": false, "SET x.y = 1": false,
+		"LISTEN a": false, "NOTIFY a": false, "DISCARD PLANS": false, "DEALLOCATE ALL": false} {
+		st := Classify(sql)[0]
+		if st.Kind != Local || st.Apart() != want || st.Text != sql {
+			t.Errorf("%s: kind %v, apart %t, as %q", sql, st.Kind, st.Apart(), st.Text)
+		}
+	}
+}

@@ -107,6 +107,9 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 	o := &x.o
 	g := o.Definition()
 	if g != nil && g.Concurrent() {
+		if err := x.breakCircle(ctx, o.Definer()); err != nil {
+			return 0, err
+		}
 		wait = replay.LongInterval // it waits for everybody
 	} else if g != nil {
 		blocked, err := x.Unblock(ctx, o.Definer(), time.Since(g.Free), o.Words.Missed(g.Task.Item.ID))
@@ -144,6 +147,23 @@ func (x *Watcher) look(ctx context.Context) (wait time.Duration, err error) {
 		x.asked = took // nobody could let go meanwhile
 	}
 	return blockedInterval, nil
+}
+
+// breakCircle has an index that is built CONCURRENTLY give way to who waits for it, if it waits for that one, too: who
+// asks for the whole table while it is under way has a snapshot already. PostgreSQL would have one of them lose (WT4).
+func (x *Watcher) breakCircle(ctx context.Context, definer uint32) error {
+	pids, err := x.o.Monitor.FirstBlockers(ctx, definer)
+	for _, pid := range pids {
+		var behind []uint32
+		if behind, err = x.o.Monitor.Blockers(ctx, pid); err != nil {
+			return err
+		}
+		if slices.Contains(behind, definer) {
+			x.o.Monitor.Cancel(x.o.Log, definer)
+			return nil
+		}
+	}
+	return err
 }
 
 // Unblock has the transactions lose that block a backend of the executor's or of its definer's now. They are told why,

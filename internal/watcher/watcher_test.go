@@ -252,6 +252,16 @@ func TestOwnWork(t *testing.T) {
 	if x.unblock(t, time.Hour, own, definer); !slices.Equal(x.d.cancelled, []uint32{definer}) {
 		t.Errorf("an index is built, and cancelled are %v", x.d.cancelled)
 	}
+	for _, c := range []struct {
+		behind []uint32 // whom the session waits for that the index waits for
+		want   []uint32 // who is cancelled
+	}{{nil, nil}, {[]uint32{stranger}, nil}, {[]uint32{definer}, []uint32{definer}}} {
+		x.d.cancelled, x.d.blockers = nil, map[uint32][]uint32{definer: {own}, own: c.behind}
+		if _, err := x.look(context.Background()); err != nil || !slices.Equal(x.d.cancelled, c.want) {
+			t.Errorf("an index waits for a session that waits for %v: cancelled are %v (%v)", c.behind,
+				x.d.cancelled, err)
+		}
+	}
 	if x.guard.Lost() != nil || len(x.d.ended) > 0 {
 		t.Errorf("own work gives way, and a session has lost %v, ended are %v", x.guard.Lost(), x.d.ended)
 	}

@@ -311,6 +311,18 @@ func indexesConcurrently(t *testing.T, c *Cluster) {
 	s.Do("COMMIT")                                 // which has given way, not this one
 	built("busy2", ended)
 
+	s = c.Connect(2) // where the table is asked for while the index still waits for who has written to it
+	s.Do("BEGIN", "INSERT INTO busy VALUES (3, 3, 'z')")
+	ended = build("busy2b", "v")
+	answer := writer.later("TRUNCATE busy")
+	c.blocked(2, writer)
+	s.Do("COMMIT")
+	if err := answer(); err != nil {
+		t.Error(Explain(err))
+	}
+	built("busy2b", ended)
+	writer.Do("INSERT INTO busy VALUES (1, 1, 'x')")
+
 	s = older(3)
 	ended = build("busy3", "v")
 	writer.Do("CREATE TABLE busy_after(k int)")

@@ -58,7 +58,7 @@ type Options struct {
 // refusalOf gives what PostgreSQL refuses alike at every member; nil for other errors.
 func refusalOf(err error) *pgconn.PgError {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !failure.Environmental(pg.Code) {
+	if errors.As(err, &pg) && !failure.Environmental(pg) {
 		return pg
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -76,19 +77,38 @@ func Transient(err error) bool {
 	}
 	// A function that is local to a session was made meanwhile, and gives way at the next try.
 	local := pg.Code == "23505" && pg.SchemaName == "pg_catalog" && pg.TableName == "pg_proc"
-	return strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014" || local
+	return !raised(pg) &&
+		(strings.HasPrefix(pg.Code, "40") || pg.Code == "55P03" || pg.Code == "57014" || local)
 }
 
 // Environmental reports whether an error comes from this machine, not from the statement.
-func Environmental(code string) bool {
+func Environmental(pg *pgconn.PgError) bool {
 	switch {
-	case code == "58P01", code == "58P02": // undefined or duplicate file: the same everywhere
+	case raised(pg):
+		return false
+	case damage(pg):
+		return true
+	case pg.Code == "58P01", pg.Code == "58P02": // undefined or duplicate file: the same everywhere
 		return false
 	}
 	for _, class := range []string{"08", "53", "57", "58"} {
-		if strings.HasPrefix(code, class) {
+		if strings.HasPrefix(pg.Code, class) {
 			return true
 		}
+	}
+	return false
+}
+
+// raised reports whether users' code has made an error: its SQLSTATE says nothing about this machine.
+func raised(pg *pgconn.PgError) bool { return pg.Routine == "exec_stmt_raise" }
+
+// damage reports whether a database cannot be read here: a page or an index is broken, or a file of a table is gone.
+func damage(pg *pgconn.PgError) bool {
+	switch pg.Code {
+	case "XX001", "XX002":
+		return true
+	case "58P01", "XX000": // XX000 is what PostgreSQL makes of an errno that it does not know
+		return slices.Contains([]string{"md.c", "smgr.c", "fd.c", "bufmgr.c", "slru.c"}, pg.File)
 	}
 	return false
 }
@@ -116,7 +136,7 @@ func Lasting(err error) bool {
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg):
-		return !Transient(err) && !Environmental(pg.Code)
+		return damage(pg) || !Transient(err) && !Environmental(pg)
 	case errors.As(err, &fatal):
 		return true
 	}

@@ -68,6 +68,11 @@ func TestWhatHalts(t *testing.T) {
 		{"a table that is not there", pg("42P01"), true},
 		{"a file that an extension needs", pg("58P01"), true},
 		{"damaged data", pg("XX001"), true},
+		{"a file of a table that is gone", &pgconn.PgError{Code: "58P01", File: "md.c"}, true},
+		{"an error of the system that nobody knows", &pgconn.PgError{Code: "XX000", File: "fd.c"}, true},
+		{"what users' code calls a full disk", &pgconn.PgError{Code: "53100", Routine: "exec_stmt_raise"}, true},
+		{"what users' code calls a serialization failure", &pgconn.PgError{Code: "40001", Routine: "exec_stmt_raise"},
+			true},
 		{"a disk that is full", pg("53100"), false},
 		{"no memory", pg("53200"), false},
 		{"too many connections", pg("53300"), false},
@@ -89,6 +94,28 @@ func TestWhatHalts(t *testing.T) {
 		}
 		if Follows(x.err, true) != Ends {
 			t.Errorf("%s: who serves clients ends first, so that no session is left", x.name)
+		}
+	}
+}
+
+// TestEnvironmental: what comes from this machine is no answer of a statement, which would be the same at all members.
+func TestEnvironmental(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		err  pgconn.PgError
+		want bool
+	}{
+		{"a disk that is full", pgconn.PgError{Code: "53100", File: "md.c"}, true},
+		{"a page that is broken", pgconn.PgError{Code: "XX001", File: "bufmgr.c"}, true},
+		{"an index that is broken", pgconn.PgError{Code: "XX002", File: "nbtpage.c"}, true},
+		{"a file of a table that is gone", pgconn.PgError{Code: "58P01", File: "md.c"}, true},
+		{"a library that is not there", pgconn.PgError{Code: "58P01", File: "dfmgr.c"}, false},
+		{"an error inside PostgreSQL", pgconn.PgError{Code: "XX000", File: "tsquery.c"}, false},
+		{"what users' code calls a full disk", pgconn.PgError{Code: "53100", Routine: "exec_stmt_raise"}, false},
+		{"a unique value that is taken", pgconn.PgError{Code: "23505"}, false},
+	} {
+		if got := Environmental(&x.err); got != x.want {
+			t.Errorf("%s: of this machine is %t", x.name, got)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (t *tenure) explain(ctx context.Context) {
 
 // connString is that of a database for what Tutti does by itself.
 func (t *tenure) connString(database string) string {
-	return t.pg.ConnString(superuser, database) + link.OwnOptions
+	return t.pg.ConnString(superuser, database) + link.OwnOptions(t.pg.Build().Major)
 }
 
 // begins compares databases that have no part of the order yet with what the log says that this member began with: the

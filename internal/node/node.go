@@ -317,7 +317,7 @@ func (n *Node) connString() (string, error) {
 	if t == nil {
 		return "", errDatabaseGone
 	}
-	return t.pg.ConnString(superuser, n.config.Database) + link.OwnOptions, nil
+	return t.pg.ConnString(superuser, n.config.Database) + link.OwnOptions(t.pg.Build().Major), nil
 }
 
 func (n *Node) setTenure(t *tenure) {

@@ -249,7 +249,7 @@ func unfit(err error) bool {
 // failsCheck reports whether a failure may be that of a CHECK constraint.
 func failsCheck(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && !failure.Transient(err) && !failure.Environmental(pg.Code) && !unfit(err)
+	return errors.As(err, &pg) && !failure.Transient(err) && !failure.Environmental(pg) && !unfit(err)
 }
 
 func (a *Applier) attempt(ctx context.Context, last uint64, tasks []engine.Task, sets []*writeset.Writeset,

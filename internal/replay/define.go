@@ -49,7 +49,7 @@ func (a *Applier) Define(ctx context.Context, last uint64, t engine.Task, d sess
 			continue
 		}
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || failure.Environmental(pg.Code) {
+		if !errors.As(err, &pg) || failure.Environmental(pg) {
 			return session.Result{}, err
 		}
 		if unmarked {

@@ -192,7 +192,7 @@ func (x *Detaches) Begin(ctx context.Context, last uint64, t engine.Task, d sess
 	}
 	back, err := x.hold(ctx, "LOCK TABLE ONLY "+Relation(d.Detach.Parent)+" IN ACCESS SHARE MODE")
 	var pg *pgconn.PgError
-	if err != nil && (!errors.As(err, &pg) || failure.Environmental(pg.Code)) {
+	if err != nil && (!errors.As(err, &pg) || failure.Environmental(pg)) {
 		return r, true, err
 	}
 	if err != nil { // the parent is gone, and so nothing is to be done
@@ -299,9 +299,10 @@ func afterDetach(failed *wire.ErrorFields, ours bool) detachNext {
 	if failed == nil {
 		return detachAhead
 	}
-	environmental := failure.Environmental(failed.Code)
+	pg := &pgconn.PgError{Code: failed.Code, File: failed.File, Routine: failed.Routine}
+	environmental := failure.Environmental(pg)
 	switch {
-	case failure.Transient(&pgconn.PgError{Code: failed.Code}), environmental && !ours:
+	case failure.Transient(pg), environmental && !ours:
 		return detachAnew
 	case environmental:
 		return detachFails

@@ -293,7 +293,7 @@ func outcome(err error, rows bool) (done bool, code, message string) {
 		return true, "", ""
 	case rows && (!refused || pg.Code == "23505" || pg.Code == "23P01"):
 		return false, "", "" // rows of others come between; certification decides
-	case refused && !failure.Transient(err) && (!failure.Environmental(pg.Code) || pg.Code[:2] == "58"):
+	case refused && !failure.Transient(err) && (!failure.Environmental(pg) || pg.Code[:2] == "58"):
 		return true, pg.Code, pg.Message
 	case errors.As(err, &fatal):
 		return true, wire.CodeInternalError, fatal.Error()

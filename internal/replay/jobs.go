@@ -315,7 +315,7 @@ func (a *Applier) Concurrently(ctx context.Context, d *session.Definition, anew 
 			if !process.Sleep(ctx, concurrentAgain) {
 				return session.Result{}, ctx.Err()
 			}
-		case !errors.As(err, &pg) || failure.Environmental(pg.Code):
+		case !errors.As(err, &pg) || failure.Environmental(pg):
 			return session.Result{}, err
 		default:
 			a.warn("CREATE INDEX CONCURRENTLY failed here", "index", d.Index.Name, "error", err)

@@ -270,7 +270,7 @@ func (c *receiving) some(ctx context.Context, doubts []catalog.Doubt) (n int, ba
 // unreadable is what some returns for a value that cannot be read in.
 func unreadable(doubts []catalog.Doubt, n int, err error) (int, *unreceived, error) {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == lockTimeout || !failure.Transient(err) && !failure.Environmental(pg.Code)) {
+	if errors.As(err, &pg) && (pg.Code == lockTimeout || !failure.Transient(err) && !failure.Environmental(pg)) {
 		return n + 1, &unreceived{doubt: doubts[n], err: pg}, nil
 	}
 	return n, nil, err
@@ -338,7 +338,7 @@ func (c *receiving) storeIn(ctx context.Context, rows []catalog.Doubt) (bad *unr
 		err := c.conn.ExecParams(ctx, rows[0].Desc.TryRows(), [][]byte{writeset.AppendArray(nil, format, images)}, nil,
 			[]int16{int16(format)}, nil).Read().Err
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || failure.Transient(err) || failure.Environmental(pg.Code) ||
+		if !errors.As(err, &pg) || failure.Transient(err) || failure.Environmental(pg) ||
 			strings.HasPrefix(pg.Code, "42") {
 			return nil, err
 		}

@@ -46,7 +46,7 @@ func (a *Applier) ApplySteps(ctx context.Context, last uint64, t engine.Task) (e
 // refusedStep words what PostgreSQL refuses here and has carried out at the origin.
 func refusedStep(t *engine.Task, err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && !failure.Environmental(pg.Code) {
+	if errors.As(err, &pg) && !failure.Environmental(pg) {
 		return &failure.Fatal{Err: fmt.Errorf("the schema changes of transaction %s cannot be carried out here: %w; "+
 			"this database differs from that of member %d: restore this member from another",
 			t.Item.ID, err, t.Item.ID.Member)}
@@ -166,7 +166,7 @@ func (a *Applier) stepQuery(ctx context.Context, origin uint32, d session.Defini
 	end := applyKeep
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg) && !failure.Environmental(pg.Code):
+	case errors.As(err, &pg) && !failure.Environmental(pg):
 		a.warn("a setval failed here and is left out", "sql", d.SQL, "error", err)
 		end = applyUndo
 	case err != nil:

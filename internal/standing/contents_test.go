@@ -12,14 +12,18 @@ import (
 	"github.com/tuttidb/tutti/internal/pgtest"
 )
 
+func ownString(s *pgtest.Server, db string) string {
+	return s.ConnString(db) + link.OwnOptions(s.Instance().Build().Major)
+}
+
 // contentsOf is what a database holds, with Tutti installed.
 func contentsOf(t *testing.T, s *pgtest.Server, db string) *bootstrap.Contents {
 	t.Helper()
-	_, _, err := installFirst(t.Context(), s.ConnString(db)+link.OwnOptions)
+	_, _, err := installFirst(t.Context(), ownString(s, db))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ReadItems(t.Context(), s.ConnString(db)+link.OwnOptions)
+	c, err := ReadItems(t.Context(), ownString(s, db))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +34,7 @@ func contentsOf(t *testing.T, s *pgtest.Server, db string) *bootstrap.Contents {
 func allOf(t *testing.T, s *pgtest.Server, main string) (*bootstrap.Contents, error) {
 	t.Helper()
 	c := &config.Config{Cluster: "c", Member: 1, Database: main, Limits: config.Limits{Databases: 4}}
-	return ReadContents(t.Context(), func(db string) string { return s.ConnString(db) + link.OwnOptions }, c, "the log")
+	return ReadContents(t.Context(), func(db string) string { return ownString(s, db) }, c, "the log")
 }
 
 // TestContentsOfAServer: databases beside the main one count, by name; one that nobody has used does not.
@@ -180,7 +184,7 @@ func TestContents(t *testing.T) {
 	} {
 		s.Exec(t, two, "SET backtrace_functions = 'tutti_applies'", "SET session_replication_role = replica",
 			change.sql)
-		after, err := ReadItems(t.Context(), s.ConnString(two)+link.OwnOptions)
+		after, err := ReadItems(t.Context(), ownString(s, two))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -331,3 +331,24 @@ func TestTablesThatBecomeUnlogged(t *testing.T) {
 	c.Everywhere("SELECT count(*) FROM becomesunlogged", "3")
 	c.Check()
 }
+
+// TestRaisedInDefinitions: what users' code raises inside a definition is the definition's error, whatever it says.
+func TestRaisedInDefinitions(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE loud(id int PRIMARY KEY)", "INSERT INTO loud VALUES (1)",
+		`CREATE FUNCTION loud_f(id int, code text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = code; END $$`)
+	for _, code := range []string{"53100", "40001", "08006", "57014", "58030", "55P03"} {
+		sql := fmt.Sprintf("CREATE INDEX ON loud(loud_f(id, '%s'))", code)
+		if err := s.Try(sql); Code(err) != code {
+			t.Errorf("%s: %v", sql, Explain(err))
+		}
+		if err := s.Try("BEGIN; " + sql + "; COMMIT"); Code(err) != code {
+			t.Errorf("%s in a block: %v", sql, Explain(err))
+		}
+		_ = s.Try("ROLLBACK")
+	}
+	s.Do("INSERT INTO loud VALUES (2)")
+	c.Everywhere("SELECT count(*) FROM loud", "2")
+}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,15 +126,32 @@ func TestHalted(t *testing.T) {
 	s.Do("UPDATE held_up SET u = -4 WHERE k = 4", "UPDATE held_up SET u = -5 WHERE k = 5")
 	c.haltedWith(3, "table public.held_up", "(k)=(4)", "0 rows affected instead of 1")
 	s.Do("INSERT INTO beside VALUES (2)")
+	dir := filepath.Join(c.Node(3).Config.DataDir, "postgres")
+	again := func(rows int) {
+		c.Stop(3)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		c.Run(3)
+		c.WaitReady()
+		c.Connect(3).Do(fmt.Sprintf("INSERT INTO beside VALUES (%d)", rows))
+		c.Everywhere("SELECT count(*) FROM beside", fmt.Sprint(rows))
+		c.Check()
+	}
+	again(3)
+
+	// A page that cannot be read is no answer to a definition.
+	file := filepath.Join(dir, c.Connect(3).Get("SELECT pg_relation_filepath('held_up')"))
 	c.Stop(3)
-	if err := os.RemoveAll(filepath.Join(c.Node(3).Config.DataDir, "postgres")); err != nil {
+	if err := os.WriteFile(file, bytes.Repeat([]byte{0xff}, 8192), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.Run(3)
-	c.WaitReady()
-	c.Connect(3).Do("INSERT INTO beside VALUES (3)")
-	c.Everywhere("SELECT count(*) FROM beside", "3")
-	c.Check()
+	c.WaitReady(3)
+	s.Do("CREATE INDEX held_up_u ON held_up(u)")
+	c.haltedWith(3, "invalid page")
+	again(4)
+	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname = 'held_up_u'", "1")
 }
 
 // said is how often a node has said something.

@@ -35,6 +35,9 @@ func TestNoWayAround(t *testing.T) {
 		"CREATE VIEW away_over AS SELECT * FROM away_drawing",
 		"CREATE VIEW away_recent AS SELECT id FROM away WHERE now() > 'epoch'",
 		"CREATE VIEW away_word AS SELECT id, CURRENT_DATE AS d FROM away",
+		"CREATE FOREIGN DATA WRAPPER away_wrapper", "CREATE SERVER away_server FOREIGN DATA WRAPPER away_wrapper",
+		"CREATE FOREIGN TABLE away_foreign(id int) SERVER away_server",
+		"CREATE VIEW away_outside AS SELECT id FROM away_foreign",
 		"CREATE TABLE away_parts(d date) PARTITION BY RANGE (d)",
 		"CREATE TABLE away_typed(id int PRIMARY KEY, t text)", "INSERT INTO away_typed VALUES (1, 'x'), (2, 'y')")
 	rows := func(ids string) string { return "SELECT count(*) FROM away WHERE id IN (" + ids + ")" }
@@ -114,6 +117,8 @@ func TestNoWayAround(t *testing.T) {
 			"SELECT max(t) FROM away_typed", "y"},
 		{"a materialized view", "CREATE MATERIALIZED VIEW away_m1 AS SELECT id, away_random() FROM away", "0A000",
 			"SELECT to_regclass('away_m1') IS NULL", "t"},
+		{"the same over a foreign table", "CREATE MATERIALIZED VIEW away_m11 AS SELECT * FROM away_outside WITH NO " +
+			"DATA", "0A000", "SELECT to_regclass('away_m11') IS NULL", "t"},
 		{"the same over views", "CREATE MATERIALIZED VIEW away_m2 AS SELECT * FROM away_over", "0A000",
 			"SELECT to_regclass('away_m2') IS NULL", "t"},
 		{"the same over one of PostgreSQL's", "CREATE MATERIALIZED VIEW away_m3 AS SELECT * FROM away_builtin", "0A000",

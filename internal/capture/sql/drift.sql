@@ -6,13 +6,15 @@ CREATE OR REPLACE FUNCTION tutti.unsteady_below(rel pg_catalog.oid, OUT what pg_
     SELECT r.ev_class, r.ev_action::text FROM pg_rewrite r WHERE r.ev_class = rel AND r.ev_type = '1'
     UNION SELECT r.ev_class, r.ev_action::text FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':relid ([0-9]+)', 'g') m
       JOIN pg_class c ON c.oid = m[1]::oid AND c.relkind = 'v' JOIN pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1')
-  SELECT p.oid::regprocedure::text, CASE WHEN p.oid < 16384 THEN 'Use a view.' ELSE 'Mark the function STABLE or IMMUTABLE, if it is, or use a view.' END
+  SELECT 'calls ' || p.oid::regprocedure, CASE WHEN p.oid < 16384 THEN 'Use a view.' ELSE 'Mark the function STABLE or IMMUTABLE, if it is, or use a view.' END
   FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') m JOIN pg_proc p ON p.oid = m[1]::oid
     WHERE p.provolatile = 'v' OR p.oid < 16384 AND (p.proname = 'age' AND p.pronargs = 1 OR p.proname IN ('now', 'transaction_timestamp', 'statement_timestamp',
       'mxid_age', 'txid_current', 'txid_current_if_assigned', 'txid_current_snapshot', 'pg_current_xact_id', 'pg_current_xact_id_if_assigned', 'pg_current_snapshot',
       'pg_backend_pid', 'pg_postmaster_start_time', 'pg_conf_load_time', 'inet_client_addr', 'inet_client_port', 'inet_server_addr', 'inet_server_port'))
-  UNION ALL SELECT (ARRAY['CURRENT_DATE', 'CURRENT_TIME', 'CURRENT_TIME', 'CURRENT_TIMESTAMP', 'CURRENT_TIMESTAMP', 'LOCALTIME', 'LOCALTIME', 'LOCALTIMESTAMP', 'LOCALTIMESTAMP'])[m[1]::int4 + 1], 'Use a view.'
+  UNION ALL SELECT 'calls ' || (ARRAY['CURRENT_DATE', 'CURRENT_TIME', 'CURRENT_TIME', 'CURRENT_TIMESTAMP', 'CURRENT_TIMESTAMP', 'LOCALTIME', 'LOCALTIME', 'LOCALTIMESTAMP', 'LOCALTIMESTAMP'])[m[1]::int4 + 1], 'Use a view.'
     FROM below b CROSS JOIN LATERAL regexp_matches(b.action, '{SQLVALUEFUNCTION :op ([0-8]) ', 'g') m
+  UNION ALL SELECT 'reads foreign table ' || c.oid::regclass, 'Use a view, or copy its rows into a table.'
+    FROM below b CROSS JOIN LATERAL regexp_matches(b.action, ':relid ([0-9]+)', 'g') m JOIN pg_class c ON c.oid = m[1]::oid AND c.relkind = 'f'
   LIMIT 1
 $tutti$;
 -- The first type within a value of another one that a B-tree cannot compare.
@@ -59,7 +61,7 @@ BEGIN
   IF tag LIKE '%MATERIALIZED VIEW' THEN
     SELECT b.what, b.hint INTO f, h FROM tutti.unsteady_below(rel) b;
     IF f IS NOT NULL THEN
-      RAISE EXCEPTION 'a materialized view whose query calls % would differ between members', f USING ERRCODE = '0A000', HINT = h;
+      RAISE EXCEPTION 'a materialized view whose query % would differ between members', f USING ERRCODE = '0A000', HINT = h;
     ELSIF starts_with(tag, 'CREATE') AND query ~* '''\s*(now|today|tomorrow|yesterday)\s*''' AND EXISTS (
         SELECT FROM pg_rewrite r WHERE r.ev_class = rel AND r.ev_action::text ~ format(':consttype (%s|%s|%s|%s|%s) ', 'date'::regtype::oid,
           'time'::regtype::oid, 'timetz'::regtype::oid, 'timestamp'::regtype::oid, 'timestamptz'::regtype::oid)) THEN

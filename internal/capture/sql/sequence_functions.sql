@@ -92,7 +92,7 @@ BEGIN
 END $tutti$;
 -- A node starts: all sequences go on by gap values, or to the member's own if that is another than it was.
 CREATE OR REPLACE FUNCTION tutti.start_sequences(new_member pg_catalog.int4, new_steps pg_catalog.int4, gap pg_catalog.int8, copies pg_catalog.int4) RETURNS pg_catalog.void{{own_settings}}AS $tutti$
-DECLARE r tutti.sequences; i numeric; v numeric; p record; o record; was int4; cloned bool;
+DECLARE r tutti.sequences; i numeric; v numeric; cached int8; jump numeric; p record; o record; was int4; cloned bool;
 BEGIN
   SELECT member INTO was FROM tutti.sequencing;
   cloned := was <> new_member;
@@ -100,12 +100,13 @@ BEGIN
   DELETE FROM tutti.sequences q WHERE NOT EXISTS (SELECT FROM pg_sequence s WHERE s.seqrelid = q.seq);
   PERFORM tutti.new_sequences(1);
   FOR r IN SELECT * FROM tutti.sequences ORDER BY seq LOOP
-    SELECT seqincrement INTO i FROM pg_sequence WHERE seqrelid = r.seq;
+    SELECT seqincrement, seqcache INTO i, cached FROM pg_sequence WHERE seqrelid = r.seq;
     p := tutti.sequence_position(r.seq);
-    v := p.last + gap * i;
+    jump := CASE WHEN gap > 0 THEN gap + (cached - 1)::numeric * current_setting('max_connections')::int8 ELSE 0 END;
+    v := p.last + jump * i; -- each session may have taken as many at once as it caches
     IF gap > 0 THEN -- what the crash has undone may have been the step to that chunk, and values of it
       SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);
-      v := coalesce(CASE WHEN o.at <> v THEN o.at + gap * i END, v);
+      v := coalesce(CASE WHEN o.at <> v THEN o.at + jump * i END, v);
     END IF;
     IF cloned THEN -- the databases that were lost may have given values of the first chunks, one each
       SELECT * INTO o FROM tutti.own_chunk(r, new_member, i > 0, v);

@@ -220,6 +220,23 @@ func (m *members) next(i int, seq string) (v int64) {
 	return v
 }
 
+// TestCachesOfCrashes: as many sessions as there may be have lost what they had taken at once.
+func TestCachesOfCrashes(t *testing.T) {
+	m := newCluster(t, 1)
+	m.ddl("CREATE SEQUENCE c CACHE 1000; CREATE SEQUENCE d CACHE 1000 INCREMENT -1")
+	c, crowd := m.conns[0], int64(0)
+	if err := c.QueryRow(ctx, "SELECT 1000 * current_setting('max_connections')::int8").Scan(&crowd); err != nil {
+		t.Fatal(err)
+	}
+	before := map[string]int64{"c": m.next(0, "c"), "d": m.next(0, "d")}
+	m.start(c, 1, 10)
+	for seq, v := range before {
+		if far := m.next(0, seq) - v; max(far, -far) < crowd {
+			t.Errorf("%s goes on after %d, and lost may be %d", seq, far, crowd)
+		}
+	}
+}
+
 // TestCycles: a sequence that cycles gives each member's values again, and no other's, whether it was made so or
 // altered to.
 func TestCycles(t *testing.T) {

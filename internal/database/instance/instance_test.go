@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,29 @@ func TestPostmasterDiesAlone(t *testing.T) {
 	if err := <-busy; err == nil {
 		t.Error("the old backend finished its query")
 	}
+	if i.CleanShutdownBefore() {
+		t.Error("counts as cleanly shut down")
+	}
+}
+
+// A server of which a process was killed does not recover by itself: who starts it again is to know that it has lost
+// commits.
+func TestBackendIsKilled(t *testing.T) {
+	t.Parallel()
+	i := started(t, options(t, serverDir(t)))
+	execSQL(t, i, "ALTER SYSTEM SET restart_after_crash = on", "SELECT pg_reload_conf()")
+	pid, err := strconv.Atoi(value(t, i, "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	select {
+	case err := <-i.Exited():
+		if err == nil {
+			t.Error("it ended, and nothing is said")
+		}
+	case <-timeout(t).Done():
+		t.Fatal("it goes on")
+	}
+	must(t, i.Start(timeout(t)))
 	if i.CleanShutdownBefore() {
 		t.Error("counts as cleanly shut down")
 	}

@@ -45,10 +45,10 @@ func BaseSettings() map[string]string {
 }
 
 // ownSettings are decided by Options' fields alone: a value elsewhere would make
-// ConnString or the files' places wrong.
+// ConnString or the files' places wrong. A server that recovers by itself would not tell that it has lost commits.
 var ownSettings = []string{
 	"port", "unix_socket_directories", "data_directory", "config_file", "hba_file", "ident_file",
-	"external_pid_file",
+	"external_pid_file", "restart_after_crash",
 }
 
 // commandLine settings are passed as arguments as well, which beats ALTER SYSTEM: a session

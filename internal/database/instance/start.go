@@ -150,7 +150,8 @@ func (i *Instance) prepareStart(ctx context.Context) (*account, error) {
 func (i *Instance) arguments() []string {
 	args := []string{"-D", i.o.DataDir,
 		"-c", "port=" + strconv.Itoa(i.o.Port),
-		"-c", "unix_socket_directories=" + guc(i.SocketDir())}
+		"-c", "unix_socket_directories=" + guc(i.SocketDir()),
+		"-c", "restart_after_crash=off"} // it could look like a clean end to the next start
 	settings := i.effective()
 	for _, name := range commandLine {
 		args = append(args, "-c", name+"="+settings[name])

@@ -47,13 +47,21 @@ var applierStatements = [][2]string{
 	{applySave, "SAVEPOINT rows"},
 	{applyUndo, "ROLLBACK TO rows"},
 	{applyKeep, "RELEASE rows"},
-	{applyProgress, "UPDATE tutti.progress SET ordinal = $1 RETURNING pg_catalog.pg_current_wal_insert_lsn()"},
+	{applyProgress, progressStatement},
 	{applyPending, "WITH over AS (DELETE FROM tutti.pending p USING tutti.pending d WHERE d.ordinal = p.ordinal AND " +
 		"d.done) INSERT INTO tutti.pending (ordinal, item) VALUES ($1, $2)"},
 	{applyDone, "INSERT INTO tutti.pending (ordinal, done, item) VALUES ($1, true, '')"},
 	{applyMark, "INSERT INTO tutti.mark AS m VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET incarnation = " +
 		"excluded.incarnation, seq = excluded.seq"},
 }
+
+// progressStatement moves the progress row to $1. $2 is its last place, which makes it as quick as ever where versions
+// of the row are kept because somebody holds a snapshot: to look for the last one takes longer with each of them. It
+// gives the position of the WAL and the row's new place.
+const progressStatement = "WITH at AS (UPDATE tutti.progress SET ordinal = $1 WHERE ctid OPERATOR(pg_catalog.=) $2 " +
+	"RETURNING ctid), anew AS (UPDATE tutti.progress SET ordinal = $1 WHERE NOT EXISTS (SELECT FROM at) RETURNING " +
+	"ctid) SELECT pg_catalog.pg_current_wal_insert_lsn(), ctid FROM at UNION ALL SELECT " +
+	"pg_catalog.pg_current_wal_insert_lsn(), ctid FROM anew"
 
 // binaryFormat asks for all results in binary.
 var binaryFormat = []int16{1}
@@ -89,6 +97,22 @@ type Applier struct {
 type reach struct {
 	Begun  atomic.Uint64 // what the progress row says, or is about to say
 	Passed passed
+	place  atomic.Uint64 // of the progress row as it was written last: block and item; it may be another one since
+}
+
+// progress are the arguments of progressStatement.
+func (r *reach) progress(last uint64) [][]byte {
+	at := r.place.Load()
+	return [][]byte{text(last), fmt.Appendf(nil, "(%d,%d)", at>>16, at&0xffff)}
+}
+
+// written takes what progressStatement gives; false is something else.
+func (r *reach) written(row [][]byte) (lsn uint64, ok bool) {
+	if len(row) != 2 || len(row[0]) != 8 || len(row[1]) != 6 {
+		return 0, false
+	}
+	r.place.Store(uint64(binary.BigEndian.Uint32(row[1]))<<16 | uint64(binary.BigEndian.Uint16(row[1][4:])))
+	return binary.BigEndian.Uint64(row[0]), true
 }
 
 func NewApplier(ctx context.Context, connString string, c *config.Config, warn func(string, ...any)) (*Applier, error) {
@@ -294,7 +318,7 @@ func (a *Applier) finishPipeline(p *pgconn.Pipeline, before int, last uint64, ta
 	}
 	after := a.sendMarks(p, tasks)
 	if last > 0 {
-		p.SendQueryPrepared(applyProgress, [][]byte{text(last)}, nil, binaryFormat)
+		p.SendQueryPrepared(applyProgress, a.progress(last), nil, binaryFormat)
 		after++
 	}
 	if err := p.Sync(); err != nil {
@@ -370,8 +394,10 @@ func (a *Applier) readPipeline(p *pgconn.Pipeline, before int, ops []apply.Opera
 			case asks:
 				n, _ := strconv.ParseInt(string(v[0]), 10, 64) // no number is no place
 				places = append(places, n)
-			case len(v) == 1 && len(v[0]) == 8:
-				lsn = binary.BigEndian.Uint64(v[0])
+			default:
+				if at, ok := a.written(v); ok {
+					lsn = at
+				}
 			}
 		}
 		tag, err := r.Close()

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -363,10 +362,12 @@ func (a *Applier) follow(ctx context.Context, first ...string) error {
 // NoteProgress records that a statement was dealt with although it changed nothing. Others held keys meanwhile that it
 // was ordered with, and have seen it.
 func (a *Applier) NoteProgress(ctx context.Context, last uint64) error {
-	r := a.Conn.ExecPrepared(ctx, applyProgress, [][]byte{text(last)}, nil, binaryFormat).Read()
-	if r.Err == nil && len(r.Rows) == 1 && len(r.Rows[0][0]) == 8 {
-		a.Passed.Ending(last, binary.BigEndian.Uint64(r.Rows[0][0]))
-		a.Passed.Ended(true)
+	r := a.Conn.ExecPrepared(ctx, applyProgress, a.progress(last), nil, binaryFormat).Read()
+	if r.Err == nil && len(r.Rows) == 1 {
+		if lsn, ok := a.written(r.Rows[0]); ok {
+			a.Passed.Ending(last, lsn)
+			a.Passed.Ended(true)
+		}
 	}
 	return r.Err
 }

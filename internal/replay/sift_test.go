@@ -3,9 +3,11 @@ package replay
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -242,4 +244,40 @@ func TestBlindInAnyPortions(t *testing.T) {
 		whole < 200 {
 		t.Error("there are too few of one kind")
 	}
+}
+
+// TestProgressByItsPlace: the progress row is found at its place, so that its versions, which a snapshot may keep for
+// hours, cost nothing; and somewhere else if it has moved.
+func TestProgressByItsPlace(t *testing.T) {
+	r, ctx := newBlindRun(t), context.Background()
+	note := func(last uint64) {
+		t.Helper()
+		if err := r.applier.NoteProgress(ctx, last); err != nil {
+			t.Fatal(err)
+		}
+		if n := r.get("SELECT ordinal::text FROM tutti.progress"); n != fmt.Sprint(last) {
+			t.Fatalf("the progress is %s, and was to be %d", n, last)
+		}
+	}
+	for last := uint64(1); last < 4; last++ {
+		note(last)
+	}
+	if at := string(r.applier.progress(9)[1]); at != r.get("SELECT ctid::text FROM tutti.progress") {
+		t.Errorf("it is not at %s", at)
+	}
+	explain := "EXPLAIN (ANALYZE, COSTS off, TIMING off) " + strings.NewReplacer("$1", "9", "$2",
+		"(SELECT ctid FROM tutti.progress)").Replace(progressStatement)
+	rows, err := r.conn.Query(ctx, explain)
+	plan, err2 := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err = errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(plan, "\n"); !strings.Contains(all, "Tid Scan") ||
+		!strings.Contains(all, "(never executed)") {
+		t.Errorf("it is looked for:\n%s", all)
+	}
+	r.exec("UPDATE tutti.progress SET ordinal = 7")
+	note(10)
+	r.exec("VACUUM FULL tutti.progress")
+	note(11)
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -464,11 +463,16 @@ func (f *Streaming) Commit(ctx context.Context, a *Applier, busy *atomic.Uint32,
 	if err := own.lockTables(ctx, busy, tasks[0].Writeset); err != nil {
 		return false, own.Conn.ExecPrepared(ctx, ApplyRollback, nil, nil, nil).Read().Err
 	}
-	r := own.Conn.ExecPrepared(ctx, applyProgress, [][]byte{text(last)}, nil, binaryFormat).Read()
-	if r.Err != nil || len(r.Rows) != 1 || len(r.Rows[0][0]) != 8 {
+	r := own.Conn.ExecPrepared(ctx, applyProgress, a.progress(last), nil, binaryFormat).Read()
+	var lsn uint64
+	written := r.Err == nil && len(r.Rows) == 1
+	if written {
+		lsn, written = a.written(r.Rows[0])
+	}
+	if !written {
 		return false, errors.Join(r.Err, own.Conn.ExecPrepared(ctx, ApplyRollback, nil, nil, nil).Read().Err)
 	}
-	a.Passed.Ending(last, binary.BigEndian.Uint64(r.Rows[0][0]))
+	a.Passed.Ending(last, lsn)
 	err := own.Conn.ExecPrepared(ctx, applyCommit, nil, nil, nil).Read().Err
 	a.Passed.Ended(err == nil)
 	if err == nil && len(tasks[0].Writeset.Steps) > 0 {

@@ -55,6 +55,7 @@ func jobsOf(l *life) replay.JobOptions {
 			_, err := l.submitted.watcher.Unblock(ctx, backend, blocked, nil)
 			return err
 		},
+		Group: l.id.group, Vain: &l.node.vain,
 	}
 }
 

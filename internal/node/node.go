@@ -24,6 +24,7 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replay"
 	"github.com/tuttidb/tutti/internal/speakers"
 	"github.com/tuttidb/tutti/internal/spill"
 	"github.com/tuttidb/tutti/internal/stopping"
@@ -49,6 +50,7 @@ type Node struct {
 	began   time.Time
 	served  bool         // a life has begun once; of tenures
 	copied  donor.Pauses // when copies were taken; of tenures
+	vain    replay.Vain
 	removed atomic.Bool  // the order has removed this member, and the others go on without it
 	major   atomic.Int32 // version of PostgreSQL; 0 until it was found
 

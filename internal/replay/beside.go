@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,6 +71,33 @@ type JobOptions struct {
 
 	Background   func(func())
 	Opened, Done <-chan struct{}
+
+	// Group is the order's; Vain is the process's.
+	Group uint64
+	Vain  *Vain
+}
+
+// Vain is which definitions went on beside what follows them, and turned out to be none that can be carried out here.
+// The next life does not serve before it has tried again, and so halts (HA1). It is safe for concurrent use; the zero
+// value is ready.
+type Vain struct {
+	mu      sync.Mutex
+	entries map[[2]uint64]bool // by group and ordinal
+}
+
+func (v *Vain) note(group, ordinal uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.entries == nil {
+		v.entries = map[[2]uint64]bool{}
+	}
+	v.entries[[2]uint64{group, ordinal}] = true
+}
+
+func (v *Vain) has(group, ordinal uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.entries[[2]uint64{group, ordinal}]
 }
 
 // Jobs are the definitions that a replica carries out. All methods but Cancel and those of longs are the executor's.
@@ -244,6 +272,9 @@ func (g *Job) holdsUp(tasks []engine.Task) bool {
 func (x *Jobs) End(ctx context.Context) error {
 	g := x.long
 	if err := x.finish(ctx, g); err != nil {
+		if failure.Lasting(err) {
+			x.o.Vain.note(x.o.Group, g.Task.Ordinal)
+		}
 		return err
 	}
 	x.long = nil
@@ -273,15 +304,15 @@ func (x *Jobs) Resume(ctx context.Context) error {
 		g.Anew, g.Beside, g.Kind = true, true, semantics.NotLong // it has no snapshot that it shares with others
 		close(g.Kept)
 		x.o.Log.Info("a definition was not carried out", "ordinal", t.Ordinal, "transaction", t.Item.ID.String())
-		switch kind {
-		case semantics.LongSnapshot:
+		if kind == semantics.LongSnapshot {
 			x.o.Background(func() { x.orderAgain(ctx, g) })
 			continue
-		case semantics.LongAttached: // it must be there before anybody reads
+		}
+		if kind == semantics.LongAttached || x.o.Vain.has(x.o.Group, t.Ordinal) { // before anybody reads
 			x.begin(ctx, g)
 			<-g.Done
 			if err := x.finish(ctx, g); err != nil {
-				return err
+				return fmt.Errorf("the definition of entry %d: %w", t.Ordinal, err)
 			}
 			continue
 		}

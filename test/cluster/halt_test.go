@@ -152,6 +152,27 @@ func TestHalted(t *testing.T) {
 	c.haltedWith(3, "invalid page")
 	again(4)
 	c.Everywhere("SELECT count(*) FROM pg_class WHERE relname = 'held_up_u'", "1")
+
+	// The same, met by a definition that goes on beside what follows it.
+	s = c.slowTable("held_up_long", 300)
+	file = filepath.Join(dir, c.Connect(3).Get("SELECT pg_relation_filepath('held_up_long')"))
+	c.Stop(3)
+	pages, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(pages[:8192], bytes.Repeat([]byte{0xff}, 8192)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(3)
+	c.WaitReady(3)
+	ended, letGo := c.held(s, "CREATE INDEX ON held_up_long(slowly(v))")
+	letGo()
+	if err := <-ended; err != nil {
+		t.Fatal(Explain(err))
+	}
+	c.haltedWith(3, "invalid page", "entry ")
+	again(5)
 }
 
 // said is how often a node has said something.

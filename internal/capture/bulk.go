@@ -166,7 +166,7 @@ BEGIN
 			bulkOneByOne(t.bulkWholes(&k), header))
 	} else {
 		fmt.Fprintf(&b, "    ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n      tutti_op := %d;\n%s",
-			opBulk+writeset.OpDelete, t.bulkPiece(bulkOld, t.bulkKeyImage(), k.stale))
+			opBulk+writeset.OpDelete, t.bulkPiece(bulkOld, t.bulkKeyImage(), k.stale, k.gone))
 		fmt.Fprintf(&b, "    ELSIF %s THEN\n      tutti_op := %d;\n%s", t.bulkUnchanged(&k),
 			opBulk+writeset.OpUpdate, t.bulkPiece(bulkNew, t.image(bulkNew+".*")))
 		pairs = t.bulkPairs(&k)
@@ -268,7 +268,7 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
 		bulkNumbered(bulkOld), bulkNumbered(bulkNew), bulkOld, bulkNew,
 		t.IdentitySQL(bulkNew), t.IdentitySQL(bulkOld), orEmpty(array(k.fresh)), orEmpty(array(k.stale)),
 		t.rekeyed(bulkOld, bulkNew),
-		opMoved, orEmpty(array(k.stale)), from,
+		opMoved, orEmpty(array(k.stale, k.gone)), from,
 		writeset.OpInsert, replaced, writeset.OpReplace, writeset.OpUpdate,
 		orEmpty(array(k.fresh, k.foreign, k.extra)), orEmpty(array(fresh, k.foreignChanged, k.extra, stale)),
 		t.image(whole(bulkNew)),
@@ -279,7 +279,7 @@ func (t triggerCode) bulkPairs(k *keyLists) string {
 func (t triggerCode) bulkWholes(k *keyLists) string {
 	return fmt.Sprintf("SELECT 1 AS tutti_first, %d::pg_catalog.int2 AS tutti_op, NULL::pg_catalog.int8 AS "+
 		"tutti_ident, %s AS tutti_keys, %s AS tutti_img FROM %s", writeset.OpDelete,
-		array(k.stale, []string{t.wholeKey(bulkOld + ".*")}), t.image(bulkOld+".*"), bulkRows(bulkOld))
+		array(k.stale, []string{t.wholeKey(bulkOld + ".*")}, k.gone), t.image(bulkOld+".*"), bulkRows(bulkOld))
 }
 
 // bulkWholePairs is bulkPairs for a table without key: what a row was, and behind it what it is.

@@ -50,6 +50,8 @@ type TableDesc struct {
 	Single     bool   `json:"single"`
 	Heirs      bool   `json:"heirs"`      // it is a partition, or has heirs, or inherits
 	Referenced bool   `json:"referenced"` // by a foreign key, so that a deletion may go on elsewhere
+	// Referring are the columns of foreign keys that refer to the table whose types are not those of its own.
+	Referring []RefPart `json:"referring"`
 }
 
 // Column is a table's column.

@@ -48,6 +48,11 @@ func nonZero(h uint64) uint64 {
 // TableKey is the key of a table as a whole.
 func TableKey(schema, name string) uint64 { return digest("table", schema, name) }
 
+// refersKey is the key of all references to a table, of partitions to their root, where the key that is referred to
+// cannot be computed: who makes one holds it Shared, who deletes a row that may have some, or changes a key of it,
+// Exclusive. A table key would not do: each partition has its own, and whoever writes to the table holds it Shared.
+func refersKey(rootSchema, rootTable string) uint64 { return digest("refers", rootSchema, rootTable) }
+
 // seed is the hash seed of an index. Partitions share their root's seed, so that rows may
 // move between them and foreign keys can reference the partitioned table. Indexes on
 // plain columns are known by their columns, others by name.
@@ -259,8 +264,13 @@ func (t *TableDesc) foreignKey(row string, f *Ref) string {
 	if !f.expressible() {
 		hash = int8Literal(TableKey(f.RefSchema, f.RefTable))
 	}
+	return refers(raw, hash)
+}
+
+// refers is a key of a row for which none of these columns is NULL.
+func refers(columns []string, key string) string {
 	return fmt.Sprintf("CASE WHEN pg_catalog.num_nulls(%s) OPERATOR(pg_catalog.=) 0 THEN %s END",
-		strings.Join(raw, ", "), hash)
+		strings.Join(columns, ", "), key)
 }
 
 // exclusive reports whether the reference must hold the referenced table against every

@@ -274,7 +274,7 @@ func generate(t *TableDesc) generated {
 		fmt.Sprint(g.direct, g.bulk != "", g.final != "")))
 	k := code.keys("NEW", "OLD")
 	g.directed = fmt.Sprintf("%016x", digest(append(types, t.Schema, t.Name, t.IdentitySQL("NEW"),
-		array(k.fresh, k.foreign, k.extra), array(k.stale), fmt.Sprint(k.uses),
+		array(k.fresh, k.foreign, k.extra), array(k.stale, k.gone), fmt.Sprint(k.uses),
 		g.when, strconv.FormatBool(t.Referenced))...))
 	return g
 }
@@ -325,6 +325,7 @@ func (t triggerCode) keyImage(row string) string {
 type keyLists struct {
 	fresh, stale, foreign, foreignChanged []string // per unique index and foreign key: new row, old row, INSERT, UPDATE
 	extra                                 []string // Exclusive keys of other tables
+	gone, goneChanged                     []string // of the table's references: DELETE, UPDATE
 	uses                                  []int    // columns any key reads, and:
 	always                                []int    // columns that only an insert can set
 }
@@ -348,6 +349,7 @@ func (t triggerCode) keys(now, was string) keyLists {
 			k.stale = append(k.stale, t.uniqueKey(was, x))
 		}
 	}
+	t.goneKeys(&k, now, was)
 	for i := range t.Columns {
 		if t.Columns[i].Always {
 			k.always = append(k.always, t.Columns[i].Num)
@@ -361,16 +363,45 @@ func (t triggerCode) keys(now, was string) keyLists {
 			nums = append(nums, p.Num)
 		}
 		k.uses = append(k.uses, nums...)
-		if f.exclusive() {
-			k.extra = append(k.extra, t.foreignKey(now, f))
-			continue
+		var keys []string
+		if !f.expressible() {
+			keys = append(keys, refers([]string{t.fields(now, nums)}, int8Literal(refersKey(f.Index.RootSchema,
+				f.Index.RootTable))))
 		}
-		k.foreign = append(k.foreign, t.foreignKey(now, f))
-		k.foreignChanged = append(k.foreignChanged,
-			fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END",
-				t.fields(was, nums), t.fields(now, nums), t.foreignKey(now, f)))
+		if f.exclusive() { // members of earlier builds know nothing but that
+			k.extra = append(k.extra, t.foreignKey(now, f))
+		} else {
+			keys = append(keys, t.foreignKey(now, f))
+		}
+		k.foreign = append(k.foreign, keys...)
+		for _, key := range keys {
+			k.foreignChanged = append(k.foreignChanged, t.changedKey(now, was, nums, key))
+		}
 	}
 	return k
+}
+
+// goneKeys adds the keys of references that may be lost.
+func (t triggerCode) goneKeys(k *keyLists, now, was string) {
+	for i := range t.Indexes {
+		x := &t.Indexes[i]
+		if key := int8Literal(refersKey(x.RootSchema, x.RootTable)); t.vaguelyReferred(x) {
+			k.gone = append(k.gone, key)
+			k.goneChanged = append(k.goneChanged, t.changedKey(now, was, x.Uses, key))
+		}
+	}
+}
+
+// vaguelyReferred reports whether references to the index may hold the key of all references to the table.
+func (t triggerCode) vaguelyReferred(x *Index) bool {
+	return t.Referenced && !x.Exclusion && !x.evaluated() && (!x.expressible() ||
+		slices.ContainsFunc(t.Referring, func(p RefPart) bool { return !p.castable() }))
+}
+
+// changedKey is a key of an UPDATE that has changed one of these columns.
+func (t triggerCode) changedKey(now, was string, nums []int, key string) string {
+	return fmt.Sprintf("CASE WHEN NOT pg_catalog.record_image_eq(ROW(%s), ROW(%s)) THEN %s END", t.fields(was, nums),
+		t.fields(now, nums), key)
 }
 
 func array(lists ...[]string) string {
@@ -451,7 +482,7 @@ BEGIN
 	} else {
 		fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_i := %s; "+
 			"tutti_m := %s; tutti_k := %s;\n",
-			writeset.OpDelete, t.IdentitySQL("OLD"), t.keyImage("OLD"), array(k.stale))
+			writeset.OpDelete, t.IdentitySQL("OLD"), t.keyImage("OLD"), array(k.stale, k.gone))
 		b.WriteString(t.updateBody(&k, header))
 	}
 	b.WriteString("  END IF;\n")
@@ -475,7 +506,7 @@ func (t triggerCode) updateBody(k *keyLists, header string) string {
 	fmt.Fprintf(&b, "    IF %s THEN\n      tutti_op := %d; tutti_k := %s;\n", t.rekeyed("OLD", "NEW"),
 		writeset.OpInsert, array(k.fresh, k.foreign, k.extra))
 	fmt.Fprintf(&b, "      PERFORM tutti.put(%s, %d::pg_catalog.int2, tutti_j, %s, %s);\n", header, opMoved,
-		array(k.stale), t.keyImage("OLD"))
+		array(k.stale, k.gone), t.keyImage("OLD"))
 	b.WriteString("    ELSE\n")
 	fresh, stale := k.changed()
 	b.WriteString(t.replaceBody(k))
@@ -500,7 +531,7 @@ func (t triggerCode) wholeBody(k *keyLists, header string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  ELSIF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN\n    tutti_op := %d; tutti_m := %s; tutti_k "+
 		":= %s;\n",
-		writeset.OpDelete, t.image("OLD"), array(k.stale, []string{t.wholeKey("OLD")}))
+		writeset.OpDelete, t.image("OLD"), array(k.stale, []string{t.wholeKey("OLD")}, k.gone))
 	fresh, stale := k.changed()
 	fmt.Fprintf(&b, "  ELSE\n    tutti_a := %s; tutti_b := %s;\n", array(k.fresh), array(k.stale))
 	fmt.Fprintf(&b, "    PERFORM tutti.put(%s, %d::pg_catalog.int2, NULL, %s, %s);\n", header, writeset.OpDelete,
@@ -524,7 +555,8 @@ func (t triggerCode) replaceBody(k *keyLists) string {
 	return b.String()
 }
 
-// changed are, of the keys in the variables tutti_a and tutti_b, those that differ.
+// changed are, of the keys in the variables tutti_a and tutti_b, those that differ. What is lost by that is with the
+// second.
 func (k *keyLists) changed() (fresh, stale []string) {
 	for i := range k.fresh {
 		differ := fmt.Sprintf("CASE WHEN NOT COALESCE(tutti_a[%[1]d] OPERATOR(pg_catalog.=) tutti_b[%[1]d], "+
@@ -532,7 +564,7 @@ func (k *keyLists) changed() (fresh, stale []string) {
 		fresh = append(fresh, fmt.Sprintf("%s THEN tutti_a[%d] END", differ, i+1))
 		stale = append(stale, fmt.Sprintf("%s THEN tutti_b[%d] END", differ, i+1))
 	}
-	return fresh, stale
+	return fresh, append(stale, k.goneChanged...)
 }
 
 // finalBody reads again the rows of images that this transaction captured. Of pairs of images it tells instead which

@@ -136,13 +136,13 @@ func references(t *testing.T, c *Cluster, one, two *Conn, columns, key, row, val
 // TestReferencesAcrossTypes: a key that is referred to by another type is the same key.
 func TestReferencesAcrossTypes(t *testing.T) {
 	c := use(t)
-	for _, x := range [][4]string{
-		{"int8", "numeric", "5", "5.00"}, {"text", "char(20)", "'abc'", "'abc   '"}, {"int2", "int8", "5", "5"},
-		{"numeric", "float8", "0.5", "0.50"},
-		{"date", "timestamp", "'2020-01-02'", "'2020-01-02 00:00'"}, {"cidr", "inet", "'10.0.0.0/8'", "'10.0.0.0/8'"},
-		{"varchar", "text", "'a'", "'a'"},
-		{"timestamp", "timestamptz", "'2020-01-02 00:00'", "'2020-01-02 00:00'"},
-		{"bit(3)", "varbit", "'101'", "'101'"}, {"float4", "float8", "0.5", "0.5"},
+	for _, x := range [][5]string{
+		{"int8", "numeric", "5", "5.00", "6"}, {"text", "char(20)", "'abc'", "'abc   '", "'abd'"},
+		{"int2", "int8", "5", "5", "6"}, {"numeric", "float8", "0.5", "0.50", "0.6"},
+		{"date", "timestamp", "'2020-01-02'", "'2020-01-02 00:00'", "'2020-01-03'"},
+		{"cidr", "inet", "'10.0.0.0/8'", "'10.0.0.0/8'", "'10.0.0.0/9'"}, {"varchar", "text", "'a'", "'a'", "'b'"},
+		{"timestamp", "timestamptz", "'2020-01-02 00:00'", "'2020-01-02 00:00'", "'2020-01-03'"},
+		{"bit(3)", "varbit", "'101'", "'101'", "'1'"}, {"float4", "float8", "0.5", "0.5", "0.6"},
 	} {
 		t.Run(x[0]+" to "+x[1], func(t *testing.T) {
 			c := c.in(t)
@@ -152,8 +152,53 @@ func TestReferencesAcrossTypes(t *testing.T) {
 			c.Everywhere("SELECT count(*) FROM across_keys", "1")
 			alikeAtTwo(t, one, two, "", "INSERT INTO across_refers VALUES ("+x[2]+", 1)", "DELETE FROM across_keys")
 			c.Everywhere("SELECT count(*) FROM across_refers r WHERE NOT EXISTS (SELECT FROM across_keys)", "0")
+			for _, goes := range []string{"DELETE FROM across_keys", "UPDATE across_keys SET k = " + x[4]} {
+				one.Do("DELETE FROM across_refers", "TRUNCATE across_keys CASCADE",
+					"INSERT INTO across_keys VALUES ("+x[3]+")")
+				c.Settled()
+				// At READ COMMITTED, what came between the statement and COMMIT is there already.
+				one.Do("BEGIN", goes)
+				two.Do("INSERT INTO across_refers VALUES (" + x[2] + ", 1)")
+				c.Everywhere("SELECT count(*) FROM across_refers", "1")
+				if code := Code(one.Try("COMMIT")); code != "40001" {
+					t.Errorf("%s beside a row that refers to it: %q", goes, code)
+				}
+			}
 			one.Do("DROP TABLE across_refers, across_keys")
 		})
+	}
+	c.Check()
+}
+
+// TestReferencesBetweenPartitions: where both tables are partitioned, and the key's values cannot be hashed, or not as
+// the other table's type.
+func TestReferencesBetweenPartitions(t *testing.T) {
+	c := use(t)
+	one, two := c.Connect(1), c.Connect(2)
+	for _, x := range [][3]string{{"interval", "interval", "'1 day'"}, {"timestamptz", "timestamp", "'2020-01-02'"}} {
+		one.Do("CREATE TABLE apart_keys(k int, i "+x[0]+", PRIMARY KEY (k, i)) PARTITION BY HASH (k)",
+			"CREATE TABLE apart_keys_0 PARTITION OF apart_keys FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+			"CREATE TABLE apart_refers(n int PRIMARY KEY, k int, i "+x[1]+
+				", FOREIGN KEY (k, i) REFERENCES apart_keys) PARTITION BY HASH (n)",
+			"CREATE TABLE apart_refers_0 PARTITION OF apart_refers FOR VALUES WITH (MODULUS 1, REMAINDER 0)")
+		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
+			for _, first := range []string{"refers", "deletes"} {
+				one.Do("TRUNCATE apart_keys CASCADE", "INSERT INTO apart_keys VALUES (1, "+x[2]+")")
+				c.Settled()
+				one.Do("BEGIN ISOLATION LEVEL "+level, "DELETE FROM apart_keys")
+				two.Do("BEGIN ISOLATION LEVEL "+level, "INSERT INTO apart_refers VALUES (1, 1, "+x[2]+")")
+				winner, loser := one, two
+				if first == "refers" {
+					winner, loser = two, one
+				}
+				winner.Do("COMMIT")
+				c.Settled()
+				if code := Code(loser.Try("COMMIT")); code != "40001" {
+					t.Errorf("%s to %s at %s, %s first: %q", x[1], x[0], level, first, code)
+				}
+			}
+		}
+		one.Do("DROP TABLE apart_refers, apart_keys")
 	}
 	c.Check()
 }

@@ -31,6 +31,14 @@
        'single', NOT t.divided AND NOT h.heir AND NOT g.users, 'heirs', t.divided OR h.heir, 'root', coalesce(pg_partition_root(t.oid)::oid, 0)::int8, 'coded', t.oid = ANY (stored),
        'referenced', EXISTS (SELECT FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid
           WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.classid = 'pg_constraint'::regclass AND k.contype = 'f' AND k.confrelid = t.oid),
+       'referring', (SELECT coalesce(json_agg(json_build_object('base', (WITH RECURSIVE b(t) AS (SELECT own.atttypid UNION ALL SELECT y.typbasetype FROM b JOIN pg_type y ON y.oid = b.t WHERE y.typtype = 'd')
+            SELECT b.t::int8 FROM b JOIN pg_type y ON y.oid = b.t WHERE y.typtype <> 'd'),
+            'ref_base', (WITH RECURSIVE b(t) AS (SELECT ref.atttypid UNION ALL SELECT y.typbasetype FROM b JOIN pg_type y ON y.oid = b.t WHERE y.typtype = 'd')
+            SELECT b.t::int8 FROM b JOIN pg_type y ON y.oid = b.t WHERE y.typtype <> 'd'))), '[]')
+          FROM pg_depend d JOIN pg_constraint k ON k.oid = d.objid CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS u(own, ref)
+            JOIN pg_attribute own ON own.attrelid = k.conrelid AND own.attnum = u.own JOIN pg_attribute ref ON ref.attrelid = t.oid AND ref.attnum = u.ref
+          WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = t.oid AND d.refobjsubid = u.ref AND d.classid = 'pg_constraint'::regclass AND k.contype = 'f' AND k.confrelid = t.oid
+            AND own.atttypid <> ref.atttypid),
        'trigger', coalesce((SELECT p.proname FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
           WHERE g.tgrelid = t.oid AND g.tgname = '{{trigger_name}}' AND g.tgenabled = 'O' AND g.tgisinternal
             AND EXISTS (SELECT FROM pg_trigger h WHERE h.tgrelid = t.oid AND h.tgname = '{{truncate_trigger_name}}' AND h.tgenabled = 'O' AND h.tgisinternal AND h.tgfoid = g.tgfoid)

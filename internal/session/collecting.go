@@ -122,7 +122,7 @@ func (k *collecting) reread(q Reread) (rows [][][]byte, failure *wire.SQLError, 
 
 // complete adds to a writeset what the transaction relies on besides what it has written.
 func (k *collecting) complete(c *collected) error {
-	if err := k.locks.addTo(c, k.levels.serializable()); err != nil {
+	if err := k.locks.addTo(c); err != nil {
 		return err
 	}
 	if err := k.reads.pin(c); err != nil {

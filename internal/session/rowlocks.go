@@ -135,9 +135,9 @@ func (l *locks) refused(by *semantics.RowLocks, e *wire.ErrorFields) {
 }
 
 // addTo adds to a writeset the rows that were locked and not changed. What a SERIALIZABLE transaction has locked is
-// among what it has read.
-func (l *locks) addTo(c *collected, serializable bool) error {
-	if len(l.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() || serializable {
+// among what it has read, too, but that keeps nobody else from it.
+func (l *locks) addTo(c *collected) error {
+	if len(l.rows) == 0 || c.failed != nil || c.ws == nil || c.ws.Empty() {
 		return nil
 	}
 	rows := make([]semantics.LockedRow, 0, len(l.rows))

@@ -49,6 +49,7 @@ func (w *Writeset) AddLocks(locks []Lock) {
 	for i, r := range rows.Rows {
 		at[r.Identity] = i
 	}
+	written := w.written()
 	for _, l := range locks {
 		if i, ok := at[l.Identity]; ok {
 			if l.Op == OpLock && rows.Rows[i].Op == OpShare {
@@ -56,7 +57,8 @@ func (w *Writeset) AddLocks(locks []Lock) {
 			}
 			continue
 		}
-		if !slices.ContainsFunc(w.Tables, func(x Table) bool { return x.Key == l.Table.Key }) {
+		if !written[l.Table.Key] {
+			written[l.Table.Key] = true
 			w.Keys = append(w.Keys, Key{Hash: l.Table.Key, Mode: Shared, Table: w.number(l.Table)})
 		}
 		if rows != w {
@@ -66,6 +68,22 @@ func (w *Writeset) AddLocks(locks []Lock) {
 		rows.Rows = append(rows.Rows, Row{Table: rows.number(l.Table), Op: l.Op, Identity: l.Identity, Image: l.Image})
 	}
 	w.end(rows)
+}
+
+// written are the keys of tables of which w holds more than that they were read.
+func (w *Writeset) written() map[uint64]bool {
+	out := make(map[uint64]bool, len(w.Tables))
+	for _, t := range w.Tables {
+		out[t.Key] = true
+	}
+	for _, read := range []bool{true, false} {
+		for _, k := range w.Keys {
+			if w.IsTable(k) && (k.Mode == Read) == read {
+				out[k.Hash] = !read
+			}
+		}
+	}
+	return out
 }
 
 // AddTableLocks adds locks on tables. It comes after AddTableKeys; behind steps they are a step of their own.

@@ -220,6 +220,14 @@ func TestAddLocks(t *testing.T) {
 		!reflect.DeepEqual(w.Keys, []Key{{Hash: 2, Mode: Shared, Table: 1}}) || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
+	read := &Writeset{Rows: w.Rows[:1:1], Tables: w.Tables[:1:1]}
+	read.AddTableKeys()
+	read.AddRead(Table{Schema: "s", Name: "read", Key: 3}) // which keeps nobody from the table
+	read.AddLocks([]Lock{lock(3, OpShare, 9), lock(3, OpShare, 10)})
+	keys := []Key{{Hash: 1, Mode: Shared}, {Hash: 3, Table: 1}, {Hash: 3, Mode: Shared, Table: 1}}
+	if !reflect.DeepEqual(read.Keys, keys) || read.Validate() != nil {
+		t.Errorf("%+v", read.Keys)
+	}
 	steps := &Writeset{Tables: w.Tables[:1:1], Steps: []Step{{Definition: []byte("d")}}}
 	steps.AddLocks([]Lock{lock(1, OpShare, 6), lock(2, OpLock, 7)})
 	rows := steps.Steps[len(steps.Steps)-1].Rows

@@ -45,13 +45,16 @@ func TestRowLocks(t *testing.T) {
 		{part, part, false}, {inherits, inherits, false},
 		{share, share, true}, {update, other, true}, {change, other, true},
 	} {
-		for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
-			a.Do("BEGIN ISOLATION LEVEL "+level, p.first, write())
-			b.Do("BEGIN ISOLATION LEVEL "+level, p.second, write())
+		for _, levels := range [][2]string{{"READ COMMITTED", "READ COMMITTED"}, {"REPEATABLE READ", "REPEATABLE READ"},
+			{"SERIALIZABLE", "READ COMMITTED"}, {"REPEATABLE READ", "SERIALIZABLE"}} {
+			level := strings.Join(levels[:], " and ")
+			a.Do("BEGIN ISOLATION LEVEL "+levels[0], p.first, write())
+			b.Do("BEGIN ISOLATION LEVEL "+levels[1], p.second, write())
 			errA, errB := race(a, b, "COMMIT", "COMMIT")
 			both := errA == nil && errB == nil
 			// An UPDATE that loses at READ COMMITTED comes after the other then: it is done again.
-			again := both && level == "READ COMMITTED" && (p.first == change || p.second == change)
+			again := both && (levels[0] == "READ COMMITTED" && p.first == change ||
+				levels[1] == "READ COMMITTED" && p.second == change)
 			if both != p.both && !again {
 				t.Errorf("%s: %s and %s: %v and %v", level, p.first, p.second, errA, errB)
 			}

@@ -75,7 +75,7 @@ func grammar(sql string) []Statement {
 			s.Text = steady(s.Text)
 		}
 		if sel := raw.Stmt.GetSelectStmt(); sel != nil && s.Kind == Read {
-			s.Locks = rowLocks(sel, s.Text)
+			s.Locks = locksOf(sel, s.Text)
 		}
 		out = append(out, s)
 	}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // RowLocks says which rows a SELECT … FOR UPDATE or FOR SHARE has locked: its Text is the statement with
@@ -15,6 +16,23 @@ type RowLocks struct {
 	More  int      // characters put in
 	Names []string // of the relations, as the statement has them, unqualified and unquoted
 	share []bool   // per relation: FOR SHARE
+}
+
+// Followed reports whether the statement tells which rows it has locked.
+func (l *RowLocks) Followed() bool { return l != nil && l.Text != "" }
+
+// locksOf makes the RowLocks of a SELECT that has a locking clause anywhere; nil for others.
+func locksOf(n *pg.SelectStmt, sql string) *RowLocks {
+	l := rowLocks(n, sql)
+	if l != nil || !mentionsLocks(sql) {
+		return l
+	}
+	walk(n.ProtoReflect(), func(m protoreflect.Message) {
+		if _, is := m.Interface().(*pg.LockingClause); is {
+			l = &RowLocks{}
+		}
+	})
+	return l
 }
 
 // LockedRow is where a row is that was locked: the table's OID and the row's ctid, as text. Without Place it is

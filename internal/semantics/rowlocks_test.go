@@ -24,17 +24,19 @@ func TestRowLocks(t *testing.T) {
 			`"t".ctid) FROM x, t FOR UPDATE [t:false]`,
 		"(SELECT a FROM t) FOR UPDATE": `(SELECT a , ` +
 			`pg_catalog.concat("t".tableoid, ' ', "t".ctid) FROM t) FOR UPDATE [t:false]`,
-		"SELECT * FROM (a CROSS JOIN b) AS j FOR UPDATE":                   "",
-		"SELECT * FROM (SELECT * FROM t) AS s FOR UPDATE":                  "",
-		"TABLE t FOR UPDATE":                                               "",
+		"SELECT * FROM (a CROSS JOIN b) AS j FOR UPDATE":                   "not followed",
+		"SELECT * FROM (SELECT * FROM t) AS s FOR UPDATE":                  "not followed",
+		"TABLE t FOR UPDATE":                                               "not followed",
 		"SELECT * FROM t WHERE u = 'for update'":                           "",
-		"SELECT * FROM (SELECT * FROM t FOR UPDATE) s":                     "",
+		"SELECT * FROM (SELECT * FROM t FOR UPDATE) s":                     "not followed",
 		"DECLARE c CURSOR FOR SELECT * FROM t FOR UPDATE":                  "",
 		"WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM u FOR UPDATE": "",
 	} {
 		l := Classify(sql)[0].Locks
 		got := ""
-		if l != nil {
+		if l != nil && !l.Followed() {
+			got = "not followed"
+		} else if l != nil {
 			got = l.Text + " ["
 			for i, n := range l.Names {
 				if i > 0 {

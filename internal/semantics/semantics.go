@@ -203,7 +203,7 @@ type Statement struct {
 	Undoes bool
 	// Later is true when its query may run at COMMIT (DECLARE … WITH HOLD).
 	Later bool
-	// Locks says which rows it locks, if it does.
+	// Locks says which rows it locks, if it does; where that cannot be followed it has no Text.
 	Locks *RowLocks
 	// Executes is the prepared statement that it executes.
 	Executes string

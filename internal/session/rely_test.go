@@ -54,6 +54,13 @@ func TestRelyHeld(t *testing.T) {
 		{"EXPLAIN ANALYZE", "Q EXPLAIN ANALYZE SELECT n FROM counters WHERE id = 1", put, ""},
 		{"FOR UPDATE", "Q SELECT n FROM counters WHERE id = 1 FOR UPDATE", put, ""},
 		{"FOR UPDATE of another row", "Q SELECT n FROM counters WHERE id = 2 FOR UPDATE", put, ""},
+		{"FOR UPDATE in a sub-select", "Q SELECT count(*) FROM (SELECT n FROM counters WHERE id = 2 FOR UPDATE) AS x",
+			put, ""},
+		{"FOR UPDATE in a condition", "Q SELECT id FROM notes WHERE id IN (SELECT id FROM counters WHERE id = 2 FOR " +
+			"NO KEY UPDATE)", put, ""},
+		{"FOR UPDATE in a write", "Q UPDATE notes SET id = id WHERE id IN (SELECT id FROM counters WHERE id = 2 FOR " +
+			"UPDATE)", put, ""},
+		{"FOR KEY SHARE", "Q SELECT n FROM counters WHERE id = 2 FOR KEY SHARE", put, ""},
 		{"a cursor", "Q DECLARE c CURSOR FOR SELECT n FROM counters\nQ FETCH ALL FROM c", put, ""},
 		{"a portal", "B p|see|1\nE p|0\nS", put, ""},
 		{"RETURNING", "B |ret|0|1\nE |0\nS", put, ""},

@@ -43,7 +43,7 @@ func (l *locks) follows(st semantics.Statement, executes *prepared) *semantics.R
 		return executes.locks
 	}
 	own := st.Locks
-	if own == nil || l.plain[own.Text] || l.off() || slices.ContainsFunc(own.Names, l.view) {
+	if !own.Followed() || l.plain[own.Text] || l.off() || slices.ContainsFunc(own.Names, l.view) {
 		return nil
 	}
 	return own

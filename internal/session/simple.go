@@ -142,7 +142,7 @@ func (s *Session) several(list []semantics.Statement, raw []byte, sql string) er
 	r := request{frames: raw, sql: []string{sql}}
 	for _, st := range list {
 		whole = whole && !st.Control() && st.Kind != semantics.Copy && st.Scope == semantics.NoScope && !st.Forgets &&
-			st.Deallocates == "" && !st.Notes && st.Locks == nil && !st.Savepoint()
+			st.Deallocates == "" && !st.Notes && !st.Locks.Followed() && !st.Savepoint()
 		r.does.add(st)
 		s.reads.reading(&r, st.Text, nil)
 	}

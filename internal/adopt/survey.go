@@ -124,7 +124,8 @@ var ofDatabase = []question{
   WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND ` + ofUsers + ` AND NOT EXISTS (SELECT FROM pg_index i
   WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
   AND i.indexprs IS NULL AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
-    AND a.attnum = ANY (i.indkey::int2[]) AND NOT a.attnotnull))`,
+    AND a.attnum = ANY (i.indkey::int2[]) AND (NOT a.attnotnull OR EXISTS (SELECT FROM pg_constraint x
+      WHERE x.conrelid = c.oid AND x.contype = 'n' AND x.conkey = ARRAY[a.attnum] AND NOT x.convalidated))))`,
 		"each batch of another member's changes reads all of it", "ALTER TABLE … ADD PRIMARY KEY, if it is large"},
 	{Differs, `SELECT 'foreign table ' || ` + named + ` FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind = 'f'`, "its rows are not replicated: each member asks the foreign server by itself", ""},

@@ -234,7 +234,8 @@ const walks = `SELECT coalesce(json_agg(json_build_object('table', x.name, 'rows
        AND k.indisvalid AND k.indimmediate AND k.indpred IS NULL AND k.indexprs IS NULL AND kc.relam = 403 AND NOT EXISTS (
          SELECT FROM unnest(k.indkey::int2[], k.indclass::oid[], k.indcollation::oid[], k.indoption::int2[]) WITH ORDINALITY v(num, class, coll, opt, ord)
          JOIN pg_attribute b ON b.attrelid = c.oid AND b.attnum = v.num JOIN pg_opclass o ON o.oid = v.class
-         WHERE v.ord <= k.indnkeyatts AND (NOT b.attnotnull OR NOT o.opcdefault OR v.coll <> b.attcollation OR v.opt <> 0))
+         WHERE v.ord <= k.indnkeyatts AND (NOT b.attnotnull OR NOT o.opcdefault OR v.coll <> b.attcollation OR v.opt <> 0
+           OR EXISTS (SELECT FROM pg_constraint n WHERE n.conrelid = c.oid AND n.contype = 'n' AND n.conkey = ARRAY[b.attnum] AND NOT n.convalidated)))
        ORDER BY k.indisprimary DESC, k.indexrelid LIMIT 1)) AS key
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (ARRAY(%s))) x`
 

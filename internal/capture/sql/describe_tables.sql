@@ -12,7 +12,8 @@
     ), {{parts}}, indexes AS (
       SELECT x.indrelid, json_agg(json_build_object('name', nm.name, 'root_schema', nm.root_schema, 'root_table', nm.root_table,
         'primary', x.indisprimary, 'names', x.indisunique AND x.indimmediate AND x.indisvalid AND x.indpred IS NULL AND NOT EXISTS (SELECT FROM parts p
-           LEFT JOIN pg_attribute a ON a.attrelid = p.indrelid AND a.attnum = p.num WHERE p.indexrelid = x.indexrelid AND (p.equal IS NULL OR a.attnotnull IS NOT TRUE)), 'exclusion', x.indisexclusion, 'nulls_not_distinct', x.indnullsnotdistinct,
+           LEFT JOIN pg_attribute a ON a.attrelid = p.indrelid AND a.attnum = p.num WHERE p.indexrelid = x.indexrelid AND (p.equal IS NULL OR a.attnotnull IS NOT TRUE
+             OR EXISTS (SELECT FROM pg_constraint n WHERE n.conrelid = a.attrelid AND n.contype = 'n' AND n.conkey = ARRAY[a.attnum] AND NOT n.convalidated))), 'exclusion', x.indisexclusion, 'nulls_not_distinct', x.indnullsnotdistinct,
         'predicate', pg_get_expr(x.indpred, x.indrelid),
         'foreign_code', EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.indexrelid
            AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)),

@@ -261,6 +261,41 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// TestReferenceKeys: where a reference's key cannot be computed it holds one that who deletes such a row, or changes
+// its key, holds Exclusive, whatever way that is captured.
+func TestReferenceKeys(t *testing.T) {
+	p := newPair(t, "CREATE DOMAIN at AS timestamp", "CREATE TABLE keyed(k timestamptz PRIMARY KEY, a int)",
+		"CREATE TABLE keyless(k timestamptz UNIQUE, a int)", "CREATE TABLE spans(k interval PRIMARY KEY, a int)",
+		"CREATE TABLE to_keyed(k at REFERENCES keyed)", "CREATE TABLE to_keyless(k timestamp REFERENCES keyless(k))",
+		"CREATE TABLE to_spans(k interval REFERENCES spans)")
+	const day = "'2020-01-02'"
+	for name, k := range map[string]string{"keyed": day, "keyless": day, "spans": "'1 day'"} {
+		p.tx("INSERT INTO " + name + " VALUES (" + k + ", 1)")
+		for _, c := range []struct {
+			change string
+			want   bool
+		}{
+			{"DELETE FROM " + name, true}, {"UPDATE " + name + " SET k = k + '1 day'", true},
+			{"UPDATE " + name + " SET a = 2", false},
+		} {
+			for _, bulk := range []bool{false, true} {
+				p.bulk = false
+				refers := p.probe("INSERT INTO to_" + name + " VALUES (" + k + ")")
+				p.bulk = bulk
+				got := false
+				p.probe(c.change).EachKey(func(k writeset.Key) bool {
+					got = got || k.Mode == writeset.Exclusive && slices.ContainsFunc(refers.Keys,
+						func(l writeset.Key) bool { return l.Hash == k.Hash && l.Mode == writeset.Shared })
+					return true
+				})
+				if got != c.want {
+					t.Errorf("%s, in bulk %t: %t", c.change, bulk, got)
+				}
+			}
+		}
+	}
+}
+
 // quietly is a change another member sees as history: not captured.
 func quietly(sql string) string {
 	return "SET LOCAL backtrace_functions = 'tutti_applies'; SET LOCAL session_replication_role = replica; " + sql +

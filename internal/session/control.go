@@ -71,7 +71,11 @@ func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
 // command finds carried out what was put off; it may change who the session is, and cannot be done again.
 func (c *controls) settle(st semantics.Statement) error {
 	switch st.Kind {
-	case semantics.Begin, semantics.Rollback:
+	case semantics.Begin:
+		if c.txn.Idle() || st.Modes == (semantics.Modes{}) {
+			return nil
+		}
+	case semantics.Rollback:
 		return nil
 	case semantics.Commit:
 		return c.retry.revive()
@@ -83,7 +87,10 @@ func (c *controls) settle(st semantics.Statement) error {
 // stays comes before a statement with which its block cannot be done again. False: the block is lost.
 func (c *controls) stays(st semantics.Statement) (ok bool, err error) {
 	switch st.Kind {
-	case semantics.Begin, semantics.Commit, semantics.Rollback:
+	case semantics.Begin:
+		c.retry.off = c.retry.off || !c.txn.Idle() && st.Modes != (semantics.Modes{})
+		return true, nil
+	case semantics.Commit, semantics.Rollback:
 		return true, nil
 	case semantics.Definition:
 		if c.staying.from(&request{does: doing{defines: true}}) {
@@ -243,27 +250,38 @@ func quoted(s string) string {
 }
 
 func (c *controls) begin(st semantics.Statement) (bool, error) {
-	if c.txn.Active() && !c.txn.Implicit() {
-		c.block.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
-		c.block.tag(st.Tag)
-		return false, nil
+	if c.txn.Active() {
+		return c.beginWithin(st)
 	}
 	if err := c.levels.refresh(); err != nil {
 		return true, err
 	}
-	if c.txn.Implicit() { // BEGIN after other statements of the same Query takes them along
-		c.txn.Promote()
-	} else {
-		c.txn.Begin(true)
-		c.levels.modes, c.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
-		// PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
-		if c.listener.listens {
-			if err := c.blocks.openEarly(); err != nil {
-				return true, err
-			}
+	c.txn.Begin(true)
+	c.levels.modes, c.sight.odd = st.Modes, st.Modes.Access != "" // it may write where the next one may not
+	// PostgreSQL's queue keeps what a listener in a transaction has not heard, see pg_notification_queue_usage
+	if c.listener.listens {
+		if err := c.blocks.openEarly(); err != nil {
+			return true, err
 		}
 	}
 	c.block.tag(st.Tag)
+	return false, nil
+}
+
+// beginWithin is BEGIN where there is a block. Behind other statements of the same Query or pipeline it takes them
+// along, if it does not fail.
+func (c *controls) beginWithin(st semantics.Statement) (bool, error) {
+	if !c.txn.Implicit() {
+		c.block.warn(wire.CodeActiveTransaction, "there is already a transaction in progress")
+	}
+	if st.Modes == (semantics.Modes{}) {
+		c.block.tag(st.Tag)
+	} else if failedToo, err := c.setModes(st, "SET TRANSACTION"+st.Modes.SQL()); failedToo || err != nil {
+		return failedToo, err
+	}
+	if c.txn.Implicit() {
+		c.txn.Promote()
+	}
 	return false, nil
 }
 
@@ -329,23 +347,33 @@ func (c *controls) rollback(st semantics.Statement) (bool, error) {
 	return false, nil
 }
 
-// setTransaction is SET TRANSACTION and its spellings. Before the backend's transaction is
-// open it is noted; afterwards the backend decides whether it is too late.
+// setTransaction is SET TRANSACTION and its spellings.
 func (c *controls) setTransaction(st semantics.Statement) (bool, error) {
-	if c.txn.Idle() || c.txn.Open() {
-		var rep reply
-		inside := c.txn.Open()
-		r := request{frames: wire.AppendQuery(nil, st.Text), does: doing{settings: true}}
-		failedToo, err := c.executing.execute(r, &rep)
-		if !inside {
-			return failedToo, err
-		}
-		if err == nil && !failedToo {
-			c.levels.mergeModes(st.Modes)
-		}
-		return failedToo, err
+	st.Tag = "SET"
+	if c.txn.Idle() {
+		return c.modesThere(st.Text, "")
 	}
-	c.levels.mergeModes(st.Modes)
-	c.block.tag("SET")
-	return false, nil
+	return c.setModes(st, st.Text)
+}
+
+// setModes says how the transaction of a block runs, to the backend as sql. Before the backend's transaction is open it
+// is noted; afterwards the backend decides whether it is too late.
+func (c *controls) setModes(st semantics.Statement, sql string) (failedToo bool, err error) {
+	if c.txn.Open() {
+		failedToo, err = c.modesThere(sql, st.Tag)
+	} else {
+		c.block.tag(st.Tag)
+	}
+	if !failedToo && err == nil {
+		c.levels.mergeModes(st.Modes)
+	}
+	return failedToo, err
+}
+
+// modesThere has the backend run what says how its transaction runs. The client is told the tag, if it is not empty.
+func (c *controls) modesThere(sql, tag string) (failedToo bool, err error) {
+	var rep reply
+	r := request{frames: wire.AppendQuery(nil, sql), does: doing{settings: true}}
+	r.answer.tag = tag
+	return c.executing.execute(r, &rep)
 }

@@ -69,6 +69,7 @@ type way struct {
 type answering struct {
 	shifts    []int32               // for each message, how many characters less its text has than the client's
 	locks     []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
+	tag       string                // instead of the backend's, if not empty
 	describes []*prepared           // statements yet to be described that may be noted, in order; nil for others
 }
 

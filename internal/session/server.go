@@ -234,6 +234,9 @@ func (y *relaying) takes(r *reply, f *wire.Frame) (all bool, err error) {
 			return true, err
 		}
 	}
+	if r.answer.tag != "" && f.Type == wire.TypeCommandComplete {
+		f.Raw = wire.AppendCommandComplete(nil, r.answer.tag)
+	}
 	return r.ofPlan(*f), nil
 }
 

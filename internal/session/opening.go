@@ -84,7 +84,7 @@ func (t *transaction) takeSnapshot(before bool) error {
 	r, rows, err := t.backend.internal(true)
 	t.host.LeaveSnapshot()
 	t.txn.TakeSnapshot()
-	if len(rows) == 1 && t.levels.modes.Isolation == semantics.Unsaid &&
+	if len(rows) == 1 && t.levels.modes.Isolation == semantics.Unsaid && !t.levels.stale && // else it was the client
 		semantics.ParseIsolation(string(rows[0][0])) != t.levels.level {
 		return t.otherLevel(before)
 	}

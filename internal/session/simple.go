@@ -164,7 +164,7 @@ func (s *Session) oneByOne(list []semantics.Statement) error {
 		if s.texts.escape && !escape && readOtherwise(st.Text) {
 			return s.block.fail(errBackslash())
 		}
-		if s.txn.Idle() && st.Kind != semantics.Local && (!st.Control() || st.Kind == semantics.Definition ||
+		if s.txn.Idle() && (!st.Control() || st.Kind == semantics.Definition ||
 			st.Kind == semantics.Commit || st.Kind == semantics.Rollback ||
 			st.Scope == semantics.ThisTransaction) {
 			s.txn.Begin(false)

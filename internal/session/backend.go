@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,6 +75,26 @@ func (b *backend) ask(sql ...string) (reply, [][][]byte, error) {
 	}
 	b.out.Append(wire.AppendSync(dst))
 	return b.internal(true)
+}
+
+// inUTF8 asks for a text, in a form that client_encoding does not touch.
+func inUTF8(text string) string {
+	return "pg_catalog.encode(pg_catalog.convert_to(" + text + ", 'UTF8'), 'hex')"
+}
+
+// translate gives a text that is in the client's encoding in UTF-8.
+func (b *backend) translate(text string) (string, *wire.SQLError, error) {
+	name := b.own(ownQuery)
+	dst := wire.AppendClose(b.out.AvailableBuffer(), 'S', name)
+	dst = wire.AppendParse(dst, name, "SELECT "+inUTF8("$1::pg_catalog.text"), nil)
+	dst = wire.AppendBind(dst, "", name, nil, [][]byte{[]byte(text)}, nil)
+	b.out.Append(wire.AppendSync(wire.AppendExecute(dst, "", 0)))
+	r, rows, err := b.internal(true)
+	if err != nil || r.failed != nil {
+		return "", failureOf(r), err
+	}
+	out, err := hex.DecodeString(string(rows[0][0]))
+	return string(out), nil, err
 }
 
 // parse has the backend parse one statement, and do nothing with it.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/tuttidb/tutti/internal/session/plan"
 	"github.com/tuttidb/tutti/internal/session/txn"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -15,6 +17,7 @@ type carrying struct {
 
 	txn        *txn.Machine
 	tx         *transaction
+	texts      *texts
 	block      *block
 	planner    *planner
 	relaying   *relaying
@@ -51,6 +54,9 @@ func (g *carrying) noteRun(r *request, rep *reply) error {
 			g.host.GiveBack() // it may not even have had the right to do that
 		}
 		return nil
+	}
+	if r.extended && slices.ContainsFunc(r.does.notes, g.texts.foreign) {
+		return g.tx.forsake(errForeignNote()) // it has come to be so since the Bind
 	}
 	return g.note(r.does.notes, !r.does.restarts)
 }

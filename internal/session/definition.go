@@ -1,7 +1,10 @@
 package session
 
 import (
+	"encoding/hex"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session/proto"
@@ -43,11 +46,8 @@ type definitionsHost struct {
 
 // run runs one definition.
 func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
-	if st.Alone != "" && !f.txn.Idle() {
-		return true, f.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
-			st.Alone))
-	}
-	if failed, err := f.veil(&st); failed || err != nil {
+	foreign := f.executing.texts.foreign(st.Text)
+	if failed, err := f.admit(&st, foreign); failed || err != nil {
 		return true, err
 	}
 	if st.Shared {
@@ -60,7 +60,7 @@ func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	around.private = around.private || f.executing.texts.foreign(st.Text)
+	around.private = around.private || foreign
 	where := around.site(&st, f.txn.Active())
 	switch where {
 	case amongTemporary:
@@ -77,6 +77,20 @@ func (f *definitions) run(st semantics.Statement) (failedToo bool, err error) {
 		return f.first(st, !around.private)
 	}
 	return f.define(&st)
+}
+
+// admit refuses a definition that cannot be run where it stands, or as it was sent; the client has been told so. It may
+// change the others.
+func (f *definitions) admit(st *semantics.Statement, foreign bool) (failed bool, err error) {
+	switch {
+	case st.Alone != "" && !f.txn.Idle():
+		return true, f.block.fail(wire.Errorf(wire.CodeActiveTransaction, "%s cannot run inside a transaction block",
+			st.Alone))
+	case st.Shared && foreign:
+		return true, f.block.fail(errForeign("roles and databases cannot be changed"))
+	}
+	st.Here = st.Here || foreign && st.Quiet // it is noted by us
+	return f.veil(st)
 }
 
 // temporary runs a definition of nothing but temporary relations: here, as a statement that may write.
@@ -339,8 +353,8 @@ func (f *definitions) extent(st *semantics.Statement) (*writeset.Writeset, error
 		if err != nil {
 			return nil, err
 		}
-		// else a name of too many parts, of which the definition tells the client
-		if r.failed == nil && len(rows) == 1 {
+		// Else a name of too many parts, of which the definition tells the client, or other names than we can read.
+		if r.failed == nil && len(rows) == 1 && utf8.Valid(rows[0][0]) {
 			answer = rows[0][0]
 		}
 	}
@@ -351,19 +365,24 @@ func (f *definitions) extent(st *semantics.Statement) (*writeset.Writeset, error
 func (g *carrying) described(sql string) (Definition, error) {
 	carried := g.steps.Carried()
 	list := make([]string, 0, len(carried)+1)
-	list = append(list, "current_user")
+	list = append(list, inUTF8("current_user"))
 	for _, c := range carried {
-		list = append(list, "pg_catalog.current_setting('"+c+"', true)")
+		list = append(list, inUTF8("pg_catalog.current_setting('"+c+"', true)"))
 	}
 	rows, err := g.backend.query("SELECT " + strings.Join(list, ","))
 	if err != nil {
 		return Definition{}, err
 	}
-	d := Definition{SQL: sql, Settings: []Setting{{RoleSetting, string(rows[0][0])}}}
-	for i, c := range carried {
-		if v := rows[0][i+1]; v != nil {
-			d.Settings = append(d.Settings, Setting{c, string(v)})
+	d := Definition{SQL: sql}
+	for i, name := range append([]string{RoleSetting}, carried...) {
+		if rows[0][i] == nil {
+			continue
 		}
+		v, err := hex.DecodeString(string(rows[0][i]))
+		if err != nil {
+			return Definition{}, fmt.Errorf("session: %s is %q: %w", name, rows[0][i], err)
+		}
+		d.Settings = append(d.Settings, Setting{name, string(v)})
 	}
 	return d, nil
 }

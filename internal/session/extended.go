@@ -18,6 +18,7 @@ type prepared struct {
 	locks     *semantics.RowLocks // how the rows it locks are followed
 	own       bool
 	odd       bool // it was parsed while the server read texts otherwise than we do
+	foreign   bool // its text is not in UTF-8
 	marked    bool // the backend knows it with the mark of statements that are captured as a whole
 
 	told []uint32 // types of its parameters, as the backend has described them; if it is noted

@@ -49,8 +49,7 @@ func (e *listener) unwatch() {
 }
 
 // channelsSQL asks for the session's channels, in a form that client_encoding does not touch.
-const channelsSQL = "SELECT pg_catalog.encode(pg_catalog.convert_to(c, 'UTF8'), 'hex') FROM " +
-	"pg_catalog.pg_listening_channels() c"
+var channelsSQL = "SELECT " + inUTF8("c") + " FROM pg_catalog.pg_listening_channels() c"
 
 // settle tells the node to what the session listens, if that may have changed, outside of transactions. A LISTEN counts
 // when its transaction has committed, and not if it was rolled back; the backend knows.

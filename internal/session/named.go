@@ -64,7 +64,7 @@ func (k *named) examineParse(p wire.Parse) message {
 		st = semantics.Statement{Kind: semantics.Read} // the backend refuses it
 	}
 	of := &prepared{statement: st, sql: p.SQL, types: p.ParamOIDs(), own: st.Control() || k.deallocates(st),
-		odd: k.texts.escape || k.texts.encoded}
+		odd: k.texts.escape || k.texts.encoded, foreign: k.texts.foreign(p.SQL)}
 	if len(list) == 1 {
 		of.locks = k.locks.follows(st, k.statements[st.Executes])
 	}
@@ -105,6 +105,9 @@ func (k *named) examineBind(f wire.Frame) (message, error) {
 	}
 	if of.statement.Notes {
 		with, e := bound(of, b)
+		if e == nil && (of.foreign || k.texts.foreign(with.note)) {
+			e = errForeignNote()
+		}
 		if e != nil {
 			return message{err: e}, nil
 		}

@@ -17,8 +17,18 @@ import (
 // because a cancel came late for example, the transaction is over.
 func (g *carrying) note(texts []string, steady bool) error {
 	for _, text := range texts {
-		d, err := g.described(text)
 		var failure *wire.SQLError
+		var err error
+		if g.texts.foreign(text) {
+			text, failure, err = g.backend.translate(text)
+		}
+		if failure != nil {
+			return g.tx.forsake(failure)
+		}
+		if err != nil {
+			return err
+		}
+		d, err := g.described(text)
 		if errors.As(err, &failure) {
 			return g.tx.forsake(failure)
 		}

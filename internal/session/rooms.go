@@ -117,7 +117,7 @@ func writers(s *Session, w *within, o Options) {
 	w.carrying = carrying{
 		backend: &s.backend, host: carryingHost{o.Host.Control, o.Host.Intents},
 		steps: carryingSteps{o.Collector.Steps, o.Collector.Extents}, facts: o.Collector.Facts,
-		txn: &s.txn, tx: &s.tx, block: &s.block, planner: &w.planner, relaying: &s.relaying,
+		txn: &s.txn, tx: &s.tx, texts: &s.texts, block: &s.block, planner: &w.planner, relaying: &s.relaying,
 		collecting: &w.collecting, buffer: &s.buffer, later: &s.buffer.later, unnamed: &s.named.unnamed,
 		direct: &w.direct,
 		schema: &w.schema, locks: &s.locks, tableLocks: &w.tableLocks, reads: &s.reads,

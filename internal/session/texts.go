@@ -48,6 +48,16 @@ func (t *texts) foreign(sql string) bool {
 	return t.encoded && strings.IndexFunc(sql, func(c rune) bool { return c >= utf8.RuneSelf }) >= 0
 }
 
+// errForeign refuses what other members would read otherwise, since it is not in UTF-8.
+func errForeign(what string) *wire.SQLError {
+	return wire.Errorf(wire.CodeFeatureNotSupported, "%s with other characters than those of ASCII while "+
+		"client_encoding is not UTF8", what).WithHint("SET client_encoding = 'UTF8'.")
+}
+
+func errForeignNote() *wire.SQLError {
+	return errForeign("setval cannot be replicated as a prepared statement")
+}
+
 // plainTexts reports whether the server reads texts as the session does.
 func (t *texts) plainTexts() bool { return !t.escape && !t.encoded }
 

@@ -64,7 +64,24 @@ func TestMisread(t *testing.T) {
 	}
 	s.Do("SET client_encoding = 'LATIN1'", "COMMENT ON TABLE misread IS 'caf\xe9'", "SET client_encoding = 'UTF8'")
 	c.Everywhere("SELECT obj_description('misread'::regclass)", "café")
-	s.Do("INSERT INTO misread_too DEFAULT VALUES")
+	s.Do("CREATE ROLE misread_role", "SET client_encoding = 'LATIN1'")
+	for _, sql := range []string{"CREATE ROLE \"misread_m\xfcller\"", "COMMENT ON ROLE misread_role IS 'f\xfcr'",
+		"ALTER ROLE misread_role PASSWORD 'f\xfcr'", "DROP DATABASE \"misread_m\xfcller\""} {
+		wantCode(t, sql, send(sql), "0A000")
+		s.Do("BEGIN")
+		wantCode(t, sql+" in a block", send(sql), map[bool]string{true: "25001", false: "0A000"}[sql[0] == 'D'])
+		s.Do("ROLLBACK")
+	}
+	s.Do("CREATE SCHEMA \"misread_\xe9\"", "SET search_path = \"misread_\xe9\", public",
+		"CREATE TABLE misread_4(k int PRIMARY KEY)", "CREATE SEQUENCE \"g\xe9\"", "SELECT setval('\"g\xe9\"', 1000000)",
+		"CREATE TABLE \"t\xe9\"(k int PRIMARY KEY)", "INSERT INTO \"t\xe9\" VALUES (1)")
+	c.Everywhere(`SELECT nextval('"misread_é"."gé"') > 1000000, (SELECT count(*) FROM "misread_é"."té"), `+
+		`to_regclass('"misread_é".misread_4') IS NULL`, "t|1|f")
+	s.Do("BEGIN", "SELECT setval('\"g\xe9\"', 2000000)", "TRUNCATE \"t\xe9\" RESTART IDENTITY", "COMMIT")
+	c.Everywhere(`SELECT nextval('"misread_é"."gé"') > 2000000, (SELECT count(*) FROM "misread_é"."té")`, "t|0")
+	_, err = s.PgConn().ExecParams(s.ctx(), "SELECT setval('\"g\xe9\"', 3000000)", nil, nil, nil, nil).Close()
+	wantCode(t, "setval that is prepared", err, "0A000")
+	s.Do("SET client_encoding = 'UTF8'", "INSERT INTO misread_too DEFAULT VALUES")
 	c.Everywhere("SELECT a FROM misread_too", "表")
 	c.Everywhere("SELECT string_agg(k || system_user, ' ' ORDER BY k) FROM misread", "0c 4表 5表")
 	wantCode(t, "a very deep text", send("EXPLAIN SELECT 1"+strings.Repeat("+1", 500_000)), "54001")

@@ -91,10 +91,10 @@ func (s *Session) process(last bool) error {
 	defer func() { s.batch.messages, s.batch.bytes = s.batch.messages[:0], s.batch.bytes[:0] }()
 	for len(batch) > 0 && !s.batch.skip {
 		n := 0
-		if err := s.expose(&batch[0]); err != nil {
+		if err := s.admit(&batch[0]); err != nil {
 			return err
 		}
-		for n < len(batch) && !batch[n].own() && (n == 0 || !batch[n].hidden) {
+		for n < len(batch) && !batch[n].own() && (n == 0 || !batch[n].hidden && !s.misplaced(&batch[n])) {
 			n++
 		}
 		if n > 0 {
@@ -119,6 +119,19 @@ func (s *Session) process(last bool) error {
 		s.batch.bytes = nil
 	}
 	return nil
+}
+
+// admit refuses a message that cannot be carried out, as it shows when its turn has come.
+func (s *Session) admit(m *message) error {
+	if m.err == nil && s.misplaced(m) {
+		m.err = errOutside(m.of.statement)
+	}
+	return s.expose(m)
+}
+
+// misplaced reports whether a message executes what deals with savepoints outside of the client's blocks.
+func (s *Session) misplaced(m *message) bool {
+	return m.typ == wire.TypeExecute && m.of.statement.Savepoint() && s.txn.Outside()
 }
 
 // joins opens an implicit block for a definition that is executed before other statements of the same

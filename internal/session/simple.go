@@ -76,9 +76,8 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	if st.Control() || s.named.deallocates(st) {
 		return s.controls.run(st)
 	}
-	if st.Savepoint() && (s.txn.Idle() || s.txn.Implicit() && s.txn.Active()) {
-		return true, s.block.fail(wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks",
-			st.Tag))
+	if st.Savepoint() && s.txn.Outside() {
+		return true, s.block.fail(errOutside(st))
 	}
 	if refused, err := s.executing.refused(&st, sql); refused || err != nil {
 		return true, err
@@ -107,6 +106,11 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		err = s.learn(st)
 	}
 	return failedToo, err
+}
+
+// errOutside is told where a statement acts in the client's blocks alone.
+func errOutside(st semantics.Statement) *wire.SQLError {
+	return wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag)
 }
 
 // settingsOnly reports whether a statement surely looks at no data, so that a transaction's

@@ -133,6 +133,9 @@ func (m *Machine) Failed() bool { return of(Failed, Lost).has(m.state) }
 // Implicit reports whether the client is in a block that no BEGIN has begun.
 func (m *Machine) Implicit() bool { return m.block == implicit }
 
+// Outside reports whether the client is in no block that it has begun itself, and in none that has failed.
+func (m *Machine) Outside() bool { return m.Idle() || m.Implicit() && m.Active() }
+
 // Status is how ReadyForQuery shows the block.
 func (m *Machine) Status() byte {
 	switch {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -64,6 +65,13 @@ func decodeBinaryRow(cols [][]byte) (captured, error) {
 	}
 	r.keys, err = decodeBinaryKeys(cols[2])
 	return r, err
+}
+
+// Frozen reports whether rows of the collect step, in binary, have one that stands for all before it.
+func Frozen(rows [][][]byte) bool {
+	return slices.ContainsFunc(rows, func(cols [][]byte) bool {
+		return len(cols) > 0 && len(cols[0]) == 2 && binary.BigEndian.Uint16(cols[0]) == opFrozen
+	})
 }
 
 // decodeIdentities reads an int8[] in binary: without NULLs, or of nothing but NULLs, which are 0, if the rows have no

@@ -173,11 +173,7 @@ func (c Collector) privileged(dst []byte, command string, data []byte, asks bool
 
 // AppendFreeze puts a writeset in place of what was captured so far.
 func (c Collector) AppendFreeze(dst []byte, ws *writeset.Writeset) []byte {
-	var data []byte
-	if !ws.Empty() {
-		data = ws.Append(nil)
-	}
-	return c.privileged(dst, capture.FreezeCommand, data, false)
+	return c.privileged(dst, capture.FreezeCommand, ws.Append(nil), false)
 }
 
 // AppendNote notes a definition that fires no event trigger.
@@ -339,9 +335,12 @@ func (r rewritten) Read(values [][]byte) (session.Returned, error) {
 	return &row, err
 }
 
-// Decode reads what was collected.
+// Decode reads what was collected. What is frozen holds what was returned.
 func (Collector) Decode(rows [][][]byte, returned []session.Returned) (session.Collected, error) {
 	c := &collection{capture.Collector{Settle: settle}}
+	if len(returned) > 0 && capture.Frozen(rows) {
+		returned = nil
+	}
 	for _, r := range returned {
 		if err := c.AddReturned(r.(*capture.Returned)); err != nil {
 			return nil, toldApart(err)

@@ -140,7 +140,8 @@ func (k *block) afterBlock(r reply) error {
 		}
 	case wire.TxActive:
 		if k.txn.Failed() {
-			k.txn.Restore() // ROLLBACK TO SAVEPOINT
+			k.txn.Restore()        // ROLLBACK TO SAVEPOINT
+			k.schema.unsure = true // what was frozen behind it is not
 		}
 		if k.txn.Reason() != nil {
 			return k.tx.rollbackServer() // told with the next statement

@@ -205,6 +205,6 @@ func (g *carrying) freeze() (failure *wire.SQLError, err error) {
 	}
 	g.backend.out.Append(wire.AppendSync(g.steps.AppendFreeze(g.backend.out.AvailableBuffer(), c.ws)))
 	r, err = g.backend.quiet()
-	g.direct.rows, g.direct.bytes = nil, 0
+	g.direct.closed = true // what is frozen holds all that was returned, unless it is rolled back
 	return failureOf(r), err
 }

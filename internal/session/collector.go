@@ -32,7 +32,8 @@ type Captures interface {
 	// AppendMark adds Bind and Execute messages that mark a transaction of nothing but direct statements, without
 	// Sync.
 	AppendMark(dst []byte, slot uint32, incarnation, seq uint64) []byte
-	// Decode reads the DataRows, values as received. returned is what direct statements have returned, in order.
+	// Decode reads the DataRows, values as received. returned is what direct statements have returned, in order, before
+	// anything was frozen; it does not count if something is (AppendFreeze).
 	Decode(rows [][][]byte, returned []Returned) (Collected, error)
 }
 

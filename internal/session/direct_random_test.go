@@ -17,8 +17,13 @@ import (
 type copyOf map[int32]string
 
 func (c copyOf) apply(t testing.TB, w *writeset.Writeset) {
+	for _, step := range w.Steps {
+		if step.Rows != nil {
+			c.apply(t, step.Rows)
+		}
+	}
 	for _, r := range w.Rows {
-		if w.Tables[r.Table].Name != "t" {
+		if w.Tables[r.Table].Name != "t" || r.Op == writeset.OpLock {
 			continue
 		}
 		if r.Op == writeset.OpTruncate {
@@ -59,7 +64,7 @@ func record(t testing.TB, b []byte) (id int32, v string) {
 	return id, v
 }
 
-// TestDirectRandom runs random transactions of direct statements, others, hidden writes, savepoints,
+// TestDirectRandom runs random transactions of direct statements, others, hidden writes, savepoints, definitions,
 // errors, dooms and losses. What is submitted makes the table that is there.
 func TestDirectRandom(t *testing.T) {
 	for seed := range uint64(8) {
@@ -99,6 +104,7 @@ func randomDirect(t *testing.T, r *rand.Rand) {
 	if err := s.admin.QueryRow(ctx, "SELECT 'put'::regproc::oid").Scan(&put); err != nil {
 		t.Fatal(err)
 	}
+	l.do("Q CREATE TABLE other (id int)\nQ CREATE SEQUENCE q")
 	l.do("P sel|SELECT v FROM t WHERE id = $1\nP some|UPDATE t SET v = $1 WHERE id % 3 = $2|25,23\nS")
 	var log []string
 	var written uint64
@@ -157,6 +163,12 @@ func randomStep(r *rand.Rand, put uint32, n int) string {
 	switch r.IntN(4) {
 	case 0:
 		steps = []string{"Q SAVEPOINT a", "Q ROLLBACK TO a", "Q RELEASE a"}
+		if r.IntN(4) == 0 {
+			steps = []string{"Q ALTER TABLE other ADD c%[2]d int", "Q SELECT setval('q', 1 + %[2]d)",
+				"Q SAVEPOINT b\nQ ALTER TABLE other ADD c%[2]d int\nQ ROLLBACK TO b",
+				"Q SAVEPOINT b\nQ ALTER TABLE other ADD id int\nQ ROLLBACK TO b",
+				"Q SAVEPOINT b\nQ SELECT setval('q', 1 + %[2]d)\nQ ROLLBACK TO b"}
+		}
 	case 1:
 		steps = []string{
 			"Q SELECT 1", "B |sel|%[1]d\nE |0\nS", "Q SELECT put(%[4]d, 'p%[2]d')", "F %[3]d|%[4]d|f%[2]d",

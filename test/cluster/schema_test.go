@@ -60,6 +60,32 @@ func TestSchemaInTransactions(t *testing.T) {
 	c.Check()
 }
 
+// TestUndoneDefinitions: what was written before a savepoint is kept, however it was captured, if a definition behind
+// it is undone or fails.
+func TestUndoneDefinitions(t *testing.T) {
+	c := use(t)
+	s := c.Connect(1)
+	s.Do("CREATE TABLE undoes(id int PRIMARY KEY, v int); CREATE TABLE undone(id int); CREATE SEQUENCE undone_q",
+		"INSERT INTO undoes VALUES (1, 0)", "INSERT INTO undoes VALUES (2, 0)", "INSERT INTO undoes VALUES (3, 0)")
+	for i, sql := range []string{"ALTER TABLE undone ADD x int", "ALTER TABLE undone ADD id int",
+		"CREATE TABLE undone()", "SELECT setval('undone_q', 5)"} {
+		s.Do("BEGIN", fmt.Sprintf("INSERT INTO undoes VALUES (%d, 0)", 4+i), "SAVEPOINT s")
+		failed := s.Try(sql) != nil
+		s.Do("ROLLBACK TO s")
+		if failed { // captured more than once, and then another definition
+			s.Do("UPDATE undoes SET v = v + 1 WHERE id <= 2",
+				"DO $$ BEGIN UPDATE undoes SET v = v + 1 WHERE id = 1; END $$", "SAVEPOINT s")
+			_ = s.Try(sql)
+			s.Do("ROLLBACK TO s", fmt.Sprintf("ALTER TABLE undone ADD y%d int", i))
+		}
+		s.Do("COMMIT")
+	}
+	c.Everywhere("SELECT string_agg(v::text, ' ' ORDER BY id) FROM undoes", "4 2 0 0 0 0 0")
+	c.Everywhere("SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = "+
+		"'undone'::regclass AND attnum > 0", "id y1 y2")
+	c.Check()
+}
+
 // TestSchemaStopsOnlyItsTables: a transaction that changes one table leaves those on others alone, and
 // takes part in conflicts on its own.
 func TestSchemaStopsOnlyItsTables(t *testing.T) {

@@ -26,27 +26,30 @@ func Told(sql string) string {
 	return sql
 }
 
+// instead finds the name where it is no part of a string or comment.
 func instead(sql, name, other, columns string, relation bool) string {
 	var b strings.Builder
-	for rest := sql; ; {
-		i := strings.Index(rest, name)
-		if i < 0 {
-			return b.String() + rest
+	done := 0
+	x := scanner{sql: sql}
+	for x.next(); x.kind != 0; x.next() {
+		i, end := x.from, x.from+len(name)
+		if x.kind != wordToken || !strings.HasPrefix(sql[i:], name) {
+			continue
 		}
-		end := i + len(name)
 		use := name
-		if columns != "" && i > 0 && end < len(rest) && rest[end] == '.' &&
-			strings.IndexByte(" \t\r\n(,=<>+-*/|!", rest[i-1]) >= 0 {
+		if columns != "" && i > 0 && end < len(sql) && sql[end] == '.' &&
+			strings.IndexByte(" \t\r\n(,=<>+-*/|!", sql[i-1]) >= 0 {
 			use = columns
 		}
-		if i > 0 && strings.IndexByte(" \t\r\n(,", rest[i-1]) >= 0 &&
-			(end == len(rest) || strings.IndexByte(" \t\r\n),;", rest[end]) >= 0) &&
-			(!relation || fromBefore(rest[:i])) {
+		if i > 0 && strings.IndexByte(" \t\r\n(,", sql[i-1]) >= 0 &&
+			(end == len(sql) || strings.IndexByte(" \t\r\n),;", sql[end]) >= 0) &&
+			(!relation || fromBefore(sql[:i])) {
 			use = other
 		}
-		b.WriteString(rest[:i] + use)
-		rest = rest[end:]
+		b.WriteString(sql[done:i] + use)
+		done = end
 	}
+	return b.String() + sql[done:]
 }
 
 // fromBefore reports whether a text ends with FROM or JOIN.

@@ -18,6 +18,13 @@ func TestTold(t *testing.T) {
 		"SELECT 'pg_catalog.pg_sequence'::regclass": "SELECT 'pg_catalog.pg_sequence'::regclass",
 		"SELECT * FROM " +
 			"pg_catalog.pg_sequences": "SELECT * FROM pg_catalog.pg_sequences",
+		"INSERT INTO t VALUES ('FROM pg_catalog.pg_sequence WHERE', E'\\' FROM pg_catalog.pg_sequence ', " +
+			"$$ FROM pg_prepared_statements $$)": "INSERT INTO t VALUES ('FROM pg_catalog.pg_sequence WHERE', " +
+			"E'\\' FROM pg_catalog.pg_sequence ', $$ FROM pg_prepared_statements $$)",
+		"/* FROM pg_catalog.pg_sequence */ SELECT 'x' FROM pg_catalog.pg_sequence -- , pg_catalog.pg_sequence": "/* " +
+			"FROM pg_catalog.pg_sequence */ SELECT 'x' FROM tutti.pg_sequence()    -- , pg_catalog.pg_sequence",
+		"SELECT name FROM pg_prepared_statements, " +
+			"x": "SELECT name FROM tutti.prepared_by_user, x",
 		"SELECT pg_catalog.pg_sequence_last_value(1)": "SELECT pg_catalog.pg_sequence_last_value(1)",
 	} {
 		if got := Told(sql); got != want || len(got) != len(sql) {

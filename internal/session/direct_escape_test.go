@@ -161,4 +161,10 @@ func TestStringsReadOtherwise(t *testing.T) {
 		l.want("B |back\nE |0\nS", "UPDATE 1")
 	}
 	l.want("Q SET standard_conforming_strings = on\nQ SELECT length(v) FROM t WHERE id = 1", "DataRow 6")
+	// Nor is a string asked for what was declared.
+	const is = "\nQ SELECT strpos(v, 'catalog') > 0 FROM t WHERE id = 1"
+	l.want("Q UPDATE t SET v = ', pg_catalog.pg_sequence ' WHERE id = 1"+is, "DataRow t")
+	l.do("Q SET standard_conforming_strings = off")
+	l.want("Q UPDATE t SET v = '\\', pg_catalog.pg_sequence ' WHERE id = 1"+is, "DataRow t")
+	l.want("P |UPDATE t SET v = '\\', pg_catalog.pg_sequence ' WHERE id = 1\nB |\nE |0\nS"+is, "DataRow t")
 }

@@ -76,7 +76,7 @@ func (k *named) examineParse(p wire.Parse) message {
 	}
 	k.statements[p.Name] = of
 	m := message{of: of, kind: 'S', name: p.Name, before: old}
-	sql := semantics.Told(p.SQL)
+	sql := k.texts.told(p.SQL)
 	if of.locks != nil && of.locks == st.Locks {
 		sql = of.locks.Text
 	}

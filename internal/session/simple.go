@@ -14,7 +14,7 @@ func (s *Session) simple(f wire.Frame) error {
 	}
 	s.named.unnamed.removed(s.named.statements)
 	raw := f.Raw
-	if told := semantics.Told(sql); told != sql {
+	if told := s.texts.told(sql); told != sql {
 		raw = wire.AppendQuery(nil, told)
 	}
 	list, e := s.texts.classify(sql)

@@ -61,6 +61,14 @@ func errForeignNote() *wire.SQLError {
 // plainTexts reports whether the server reads texts as the session does.
 func (t *texts) plainTexts() bool { return !t.escape && !t.encoded }
 
+// told is semantics.Told, but where strings may end elsewhere than it says.
+func (t *texts) told(sql string) string {
+	if t.escape && strings.Contains(sql, `\`) {
+		return sql
+	}
+	return semantics.Told(sql)
+}
+
 // forged refuses a text with a comment of ours in it, which could hide a write from capture.
 func (t *texts) forged(sql string) *wire.SQLError {
 	if mark := t.reserved.Mark(); strings.Contains(sql, mark) {

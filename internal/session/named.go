@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -120,6 +121,18 @@ func (k *named) examineBind(f wire.Frame) (message, error) {
 		m.raw = wire.AppendBindColumn(nil, f.Raw)
 	}
 	return m, nil
+}
+
+// writes remembers that texts thought to read turned out to write, also of statements that are prepared already.
+func (k *named) writes(texts []string) {
+	for _, sql := range texts {
+		k.texts.cache.writes(sql)
+	}
+	for _, of := range k.statements { // order-free: each by itself
+		if of.statement.Kind == semantics.Read && slices.Contains(texts, of.sql) {
+			of.statement.Kind = semantics.Write
+		}
+	}
 }
 
 // takeBack takes back what examine noted of messages that were not carried out, last first.

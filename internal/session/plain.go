@@ -19,7 +19,7 @@ type plain struct {
 	alone    *alone
 	relaying *relaying
 	texts    *texts
-	unnamed  *unnamed
+	named    *named
 	advisory *advisory
 	results  *proto.Results
 	out      *wire.Writer // to the client
@@ -49,9 +49,7 @@ func (p *plain) run(r request, rep *reply) (_ bool, err error) {
 	p.txn.Alone()
 	again, wrote := false, refusedWrite(rep, guarded)
 	if wrote {
-		for _, sql := range r.sql {
-			p.texts.cache.writes(sql)
-		}
+		p.named.writes(r.sql)
 	}
 	if wrote || p.spent(&r, rep) {
 		if again, err = p.advisory.giveBack(); err != nil {
@@ -85,7 +83,7 @@ func (p *plain) read(r *request, rep *reply, guarded bool) (err error) {
 		if guarded {
 			p.backend.guard()
 		}
-		p.unnamed.sent(r)
+		p.named.unnamed.sent(r)
 		p.backend.out.Append(r.frames)
 		p.results.Hold(false)
 		p.advisory.attempt()

@@ -132,8 +132,7 @@ func writers(s *Session, w *within, o Options) {
 	s.plain = plain{
 		backend: &s.backend, host: plainHost{o.Host.Control, o.Host.Intents}, planned: o.Planned, txn: &s.txn,
 		tx: &s.tx, alone: &w.alone,
-		relaying: &s.relaying, texts: &s.texts, unnamed: &s.named.unnamed, advisory: &s.advisory, results: &s.results,
-		out: s.out,
+		relaying: &s.relaying, texts: &s.texts, named: &s.named, advisory: &s.advisory, results: &s.results, out: s.out,
 	}
 	s.blocks = blocks{
 		backend: &s.backend, in: s.in, host: blocksHost{o.Host.Control, o.Host.Order},

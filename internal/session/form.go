@@ -47,7 +47,6 @@ type form struct {
 	literals bool
 	uses     int
 	who      string // under which role it was run, see Returned.Who; empty if it was not
-	turn     int    // sight.turn when its text was known to mean its table
 	shape    string // of its parameters then, if it adds to rows
 	blind    bool   // it can be carried out unseen: it has found the row that it was taken to find
 	// blindShape is the shape of its parameters then.
@@ -142,7 +141,7 @@ func (fs *forms) prepareOne(f *form) error {
 		}
 		f.columns = columns[rewritten.Columns():]
 	}
-	f.how, f.name, f.refused, f.turn = rewritten, name, false, fs.sight.turn
+	f.how, f.name, f.refused = rewritten, name, false
 	return nil
 }
 
@@ -292,16 +291,10 @@ func (fs *forms) expired(e wire.ErrorFields) bool {
 		e.Code != wire.CodeFeatureNotSupported {
 		return false
 	}
-	fs.mistaken()
-	fs.off = fs.off || e.Code == wire.CodeInsufficientPrivilege
-	return true
-}
-
-// mistaken forgets all forms because one of them did not hold any more.
-func (fs *forms) mistaken() {
 	fs.outdated++
-	fs.off = fs.outdated > outdatedMax
+	fs.off = e.Code == wire.CodeInsufficientPrivilege || fs.outdated > outdatedMax
 	fs.forget()
+	return true
 }
 
 // outdatedStatement is what a client is told of that.

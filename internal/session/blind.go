@@ -1,6 +1,9 @@
 package session
 
 import (
+	"cmp"
+	"strconv"
+
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -18,11 +21,24 @@ type sight struct {
 	odd    bool  // in the block something was run that may have changed it
 	asked  bool  // the backend was, and nothing has been run since that may have changed it
 	within bool  // it has answered in the transaction that is open
+	turn   int   // counts how often it may have changed
+	since  bool  // the last transaction has run something that may have changed it, perhaps until its end only
 	late   int64 // by Host.Clock: when its backend is to be asked whether there is something new
 }
 
 // lose forgets who the session is: something is run that may change it.
-func (v *sight) lose() { v.who, v.odd, v.asked = "", true, false }
+func (v *sight) lose() {
+	v.who, v.odd, v.asked, v.since = "", true, false, true
+	v.turn++
+}
+
+// begin begins a transaction.
+func (v *sight) begin() {
+	if v.since {
+		v.turn++
+	}
+	v.since = false
+}
 
 // sightMs is for how many milliseconds a session does not ask its backend, which may have been ended, or told of other
 // settings, meanwhile.
@@ -91,4 +107,42 @@ func (b *buffer) noteSight(p *directPart) {
 	if shape, ok := f.how.Proves(p.bind, p.rows[0]); ok {
 		f.blindShape, f.blind = shape, true
 	}
+}
+
+// meant makes sure that a direct request which has changed nothing meant the table that it was made for: if the session
+// has become somebody else since, the names in its text may mean another one, whose triggers have written unseen. Rows
+// tell by themselves.
+func (b *buffer) meant(r *request) error {
+	for i := range r.way.direct.parts {
+		p, v := &r.way.direct.parts[i], b.sight
+		f := p.form
+		switch {
+		case f.how == nil, b.txn.Reason() != nil:
+			return nil
+		case p.count > 0:
+			f.turn = v.turn
+		case f.turn == v.turn, v.who != "" && f.who == v.who:
+		default:
+			if same, err := b.asksMeaning(f); err != nil || !same {
+				return err
+			}
+			f.turn = v.turn
+		}
+	}
+	return nil
+}
+
+// asksMeaning asks the backend whether the name of a form's table still means it. If not, the transaction has lost.
+func (b *buffer) asksMeaning(f *form) (same bool, err error) {
+	d, _ := f.direct(b.forms.find)
+	r, rows, err := b.backend.ask("SELECT pg_catalog.to_regclass(" + quoted(d.Relation) + ")::pg_catalog.oid")
+	if err != nil {
+		return false, err
+	}
+	if r.failed == nil && len(rows) == 1 && string(rows[0][0]) == strconv.FormatUint(uint64(f.how.Target().Table), 10) {
+		return true, nil
+	}
+	b.forms.mistaken()
+	b.txn.Condemn(cmp.Or(b.host.Enter(PhaseRunning), errForgotten(outdatedStatement)))
+	return false, nil
 }

@@ -47,6 +47,11 @@ type carryingSteps struct {
 // noteRun notes what a request that was carried out means for the transaction.
 func (g *carrying) noteRun(r *request, rep *reply) error {
 	g.buffer.noteDirect(r)
+	if r.way.chosen && rep.failed == nil && !g.backend.lost {
+		if err := g.buffer.meant(r); err != nil {
+			return err
+		}
+	}
 	g.locks.tables = g.locks.tables || len(r.does.tables) > 0
 	if rep.failed != nil || g.backend.lost {
 		g.reads.anyway = true // what made it fail was read, too

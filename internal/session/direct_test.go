@@ -146,6 +146,39 @@ func TestDirectOutdated(t *testing.T) {
 	admin("GRANT SELECT ON t TO app")
 }
 
+// TestDirectElsewhere: a direct statement that has come to mean another table, whose triggers write elsewhere, is not
+// taken for one that has changed nothing.
+func TestDirectElsewhere(t *testing.T) {
+	s, l := direct(t)
+	s.define(t, `CREATE SCHEMA b; CREATE TABLE b.t (id int PRIMARY KEY, v text);
+		CREATE TABLE b.kept (n serial PRIMARY KEY); CREATE FUNCTION b.keep() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN INSERT INTO b.kept DEFAULT VALUES; RETURN NULL; END $$;
+		CREATE TRIGGER a BEFORE INSERT ON b.t FOR EACH ROW EXECUTE FUNCTION b.keep();
+		CREATE TRIGGER b AFTER UPDATE ON b.t FOR EACH STATEMENT EXECUTE FUNCTION b.keep();
+		GRANT ALL ON SCHEMA b TO app; GRANT ALL ON ALL TABLES IN SCHEMA b TO app;
+		GRANT ALL ON ALL SEQUENCES IN SCHEMA b TO app`)
+	noted := l.noted(s)
+	const ins, upd, there = "B |ins|%d|x\nE |0\nS", "B |upd|x|999\nE |0\nS", "Q SET search_path = b, public"
+	for i, c := range []struct{ lines, answer, want string }{
+		{there + "\n" + fmt.Sprintf(ins, 9), "INSERT 0 0", "insert; 1 captured"},
+		{there + "\n" + upd, "UPDATE 0", "insert; 1 captured"},
+		{"Q BEGIN\nQ SELECT set_config('search_path', 'b, public', true)\n" + upd + "\nQ COMMIT", "UPDATE 0",
+			"insert; 1 captured"},
+		{upd, "UPDATE 0", "; 0 captured"},
+	} {
+		l.do("Q SET search_path = public")
+		for range 3 {
+			l.want(upd, "UPDATE 0")
+			l.want(fmt.Sprintf(ins, 200+i)+"\n"+fmt.Sprintf("B |del|%d\nE |0\nS", 200+i), "DELETE 1")
+		}
+		noted()
+		l.want(c.lines, c.answer)
+		if n := noted(); n != c.want {
+			t.Errorf("%s: %s, want %s", c.lines, n, c.want)
+		}
+	}
+}
+
 // TestDirectDooms: a transaction of direct statements is rolled back under its client, loses, or
 // loses its backend.
 func TestDirectDooms(t *testing.T) {

@@ -47,6 +47,7 @@ type form struct {
 	literals bool
 	uses     int
 	who      string // under which role it was run, see Returned.Who; empty if it was not
+	turn     int    // sight.turn when its text was known to mean its table
 	shape    string // of its parameters then, if it adds to rows
 	blind    bool   // it can be carried out unseen: it has found the row that it was taken to find
 	// blindShape is the shape of its parameters then.
@@ -141,7 +142,7 @@ func (fs *forms) prepareOne(f *form) error {
 		}
 		f.columns = columns[rewritten.Columns():]
 	}
-	f.how, f.name, f.refused = rewritten, name, false
+	f.how, f.name, f.refused, f.turn = rewritten, name, false, fs.sight.turn
 	return nil
 }
 
@@ -291,10 +292,16 @@ func (fs *forms) expired(e wire.ErrorFields) bool {
 		e.Code != wire.CodeFeatureNotSupported {
 		return false
 	}
-	fs.outdated++
-	fs.off = e.Code == wire.CodeInsufficientPrivilege || fs.outdated > outdatedMax
-	fs.forget()
+	fs.mistaken()
+	fs.off = fs.off || e.Code == wire.CodeInsufficientPrivilege
 	return true
+}
+
+// mistaken forgets all forms because one of them did not hold any more.
+func (fs *forms) mistaken() {
+	fs.outdated++
+	fs.off = fs.outdated > outdatedMax
+	fs.forget()
 }
 
 // outdatedStatement is what a client is told of that.

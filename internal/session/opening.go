@@ -51,6 +51,7 @@ func (t *transaction) open(snapshot bool) (defers bool, err error) {
 	switch {
 	case !t.txn.Open():
 		t.stays = false
+		t.sight.begin()
 		t.direct.begin() // what was put off before there was a transaction stays so
 		if err := t.levels.refresh(); err != nil {
 			return false, err

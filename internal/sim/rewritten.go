@@ -46,7 +46,7 @@ func (r *rewritten) Probe() string { return ownProbe + r.of.Text }
 
 // Target is what it changes.
 func (r *rewritten) Target() session.Target {
-	return session.Target{Table: 20_000 + uint32(r.st.table), Name: r.st.table.sql(), Inserts: r.st.verb == dataInsert}
+	return session.Target{Table: r.st.table.oid(), Name: r.st.table.sql(), Inserts: r.st.verb == dataInsert}
 }
 
 // Read decodes what backend.changed has returned.

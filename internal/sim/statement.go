@@ -23,6 +23,9 @@ func (t table) sql() string {
 	return map[table]string{tAccount: "accounts", tList: "lists", tCounter: "counters"}[t]
 }
 
+// oid is what it is named by in what is returned.
+func (t table) oid() uint32 { return 20_000 + uint32(t) }
+
 // dataVerb is what a statement of a client does.
 type dataVerb uint8
 

@@ -64,6 +64,16 @@ func (h *batch) executes() bool {
 	return slices.ContainsFunc(h.messages, func(m message) bool { return m.typ == wire.TypeExecute })
 }
 
+// forgets reports whether messages end with an execution that removes the prepared statements, the session's own among
+// them. What follows is looked at when these are there again, and the client's are known to be gone.
+func forgets(batch []message) bool {
+	if len(batch) == 0 {
+		return false
+	}
+	m := &batch[len(batch)-1]
+	return m.err == nil && m.typ == wire.TypeExecute && m.of.statement.Forgets
+}
+
 // request makes one of messages for the backend.
 func (h *batch) request(batch []message) request {
 	r := request{extended: true, prepares: true, messages: len(batch), does: doing{settings: true}}

@@ -27,7 +27,7 @@ type prepared struct {
 
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
-	if len(s.batch.bytes)+len(f.Raw) > pipelineBytesMax && s.batch.crowded(len(f.Raw)) ||
+	if len(s.batch.bytes)+len(f.Raw) > pipelineBytesMax && s.batch.crowded(len(f.Raw)) || forgets(s.batch.messages) ||
 		f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.batch.executes() {
 		if err := s.process(false); err != nil {
 			return err
@@ -147,8 +147,8 @@ func (s *Session) joins(batch []message, last bool) {
 }
 
 // run sends consecutive messages to the backend. Outside a block, a run that is the whole
-// rest up to the Sync is a transaction of its own; an earlier one that binds or executes
-// opens an implicit block. It reports how many messages were carried out.
+// rest up to the Sync is a transaction of its own; others that bind or execute open an
+// implicit block, see inImplicit. It reports how many messages were carried out.
 func (s *Session) run(batch []message, last bool) (int, error) {
 	if err := s.settleUnnamed(batch); err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	binds := !r.prepares
 	owed := s.named.unnamed.owed
 	s.named.unnamed.owed = false
-	if s.txn.Idle() && binds && !last && !r.does.alone {
+	if s.txn.Idle() && binds && r.inImplicit(last, forgets(batch)) {
 		s.txn.Begin(false)
 	}
 	var rep reply
@@ -188,4 +188,10 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 		}
 	}
 	return len(batch), nil
+}
+
+// inImplicit reports whether a request that binds or executes opens an implicit block where there is none: because more
+// comes before the Sync, or the statements have to be prepared anew of which its COMMIT would be made.
+func (r *request) inImplicit(last, forgets bool) bool {
+	return !r.does.alone && (!last || forgets && r.does.added > 1)
 }

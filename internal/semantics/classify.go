@@ -142,12 +142,7 @@ func classifyNode(n *pg.Node) Statement {
 		}
 		return Statement{Kind: Read, Shows: true}
 	case *pg.Node_DiscardStmt:
-		all := v.DiscardStmt.Target == pg.DiscardMode_DISCARD_ALL
-		s := Statement{Kind: Local, Forgets: all, Sticky: true, Listens: all}
-		if all {
-			s.Scope = ResetSession
-		}
-		return s
+		return discard(v.DiscardStmt)
 	case *pg.Node_DeallocateStmt:
 		return Statement{Kind: Local, Forgets: v.DeallocateStmt.Name == "", Deallocates: v.DeallocateStmt.Name,
 			Sticky: true}
@@ -157,8 +152,10 @@ func classifyNode(n *pg.Node) Statement {
 		return Statement{Kind: Local, Listens: true}
 	case *pg.Node_VacuumStmt, *pg.Node_ClusterStmt, *pg.Node_ReindexStmt:
 		return maintenance(n)
-	case *pg.Node_NotifyStmt, *pg.Node_LoadStmt, *pg.Node_CheckPointStmt:
+	case *pg.Node_NotifyStmt, *pg.Node_CheckPointStmt:
 		return Statement{Kind: Local}
+	case *pg.Node_LoadStmt:
+		return Statement{Kind: Local, Sticky: true}
 	case *pg.Node_ConstraintsSetStmt:
 		return Statement{Kind: InTransaction}
 	case *pg.Node_LockStmt:
@@ -402,6 +399,13 @@ func copyStatement(n *pg.Node, c *pg.CopyStmt) Statement {
 		return calls(n, Copy)
 	}
 	return Statement{Kind: Write, Sticky: c.IsProgram}
+}
+
+func discard(v *pg.DiscardStmt) Statement {
+	if v.Target != pg.DiscardMode_DISCARD_ALL {
+		return Statement{Kind: Local, Sticky: true}
+	}
+	return Statement{Kind: Local, Forgets: true, Sticky: true, Listens: true, Scope: ResetSession}
 }
 
 // maintenance classifies what each member does for itself.

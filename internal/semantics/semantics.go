@@ -177,7 +177,7 @@ type Statement struct {
 	Detach *Detach
 	// Forgets is true when prepared statements vanish (DEALLOCATE ALL, DISCARD ALL).
 	Forgets bool
-	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE, FETCH), so that the
+	// Sticky is true when an effect outlives a rollback (PREPARE, DEALLOCATE, LOAD, FETCH), so that the
 	// statement cannot be run twice.
 	Sticky bool
 	// Listens is true when it may change what the session listens to: LISTEN, UNLISTEN, DISCARD

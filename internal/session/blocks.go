@@ -149,7 +149,7 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 			return true, true, err
 		}
 	}
-	if err := w.tx.ensureOpen(!r.does.settings); err != nil {
+	if err := w.tx.ensureOpen(!r.does.settings || r.does.snapshot); err != nil {
 		return true, true, err
 	}
 	if !r.prepares {

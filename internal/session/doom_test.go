@@ -108,10 +108,12 @@ func TestReservedNames(t *testing.T) {
 }
 
 // TestParseTakesTheSnapshot: the gate is passed before the backend sees the first message
-// about a query.
+// about a query, or a command for which it takes a snapshot, too.
 func TestParseTakesTheSnapshot(t *testing.T) {
 	s := newStage(t, true)
-	for _, first := range []string{"P q|SELECT count(*) FROM t\nS", "P q|SELECT count(*) FROM t\nH\nwait 1"} {
+	for _, first := range []string{"P q|SELECT count(*) FROM t\nS", "P q|SELECT count(*) FROM t\nH\nwait 1",
+		"Q DEALLOCATE ALL", "Q DISCARD PLANS", "Q ANALYZE t", "Q LOAD '$libdir/plpgsql'",
+		"P |DEALLOCATE ALL\nB |\nE |0\nS"} {
 		l := s.live(t)
 		l.do("Q BEGIN ISOLATION LEVEL REPEATABLE READ")
 		l.do(first)

@@ -33,6 +33,7 @@ type doing struct {
 	copies   bool      // it may start a COPY FROM STDIN
 	settles  bool      // the session has more to do after it, see learn
 	settings bool      // nothing in it looks at data
+	snapshot bool      // and yet something takes a snapshot
 	maintain bool      // it is one statement, of those that maintain tables
 	defines  bool      // it changes the schema, as far as its text tells, or is noted
 	outlives outliving // what of it outlives a rollback
@@ -99,6 +100,7 @@ func (d *doing) add(st semantics.Statement) {
 	d.runsCode = d.runsCode || runsCode(st)
 	d.write = d.write || st.NeedsTransaction()
 	d.local = d.local || st.Kind == semantics.Local
+	d.snapshot = d.snapshot || takesSnapshot(st)
 	d.maintain = st.Maintains() && d.added == 1
 	d.outlives |= outlivesIf(st.Sticky, effects)
 	d.apart = d.apart || !onlyRows(st)

@@ -114,9 +114,15 @@ func errOutside(st semantics.Statement) *wire.SQLError {
 }
 
 // settingsOnly reports whether a statement surely looks at no data, so that a transaction's
-// snapshot may still be taken after it.
+// snapshot may still be taken after it, unless it takesSnapshot.
 func settingsOnly(st semantics.Statement) bool {
 	return st.Kind == semantics.InTransaction || st.Kind == semantics.Local || st.Kind == semantics.Empty
+}
+
+// takesSnapshot reports whether PostgreSQL takes a snapshot for a statement that may be settingsOnly: DEALLOCATE,
+// DISCARD, LOAD, and what maintains tables.
+func takesSnapshot(st semantics.Statement) bool {
+	return st.Kind == semantics.Local && (st.Sticky || st.Maintains())
 }
 
 // learn notes what a successful statement changed about the session.

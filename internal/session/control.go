@@ -46,7 +46,6 @@ func (c *controls) run(st semantics.Statement) (failedToo bool, err error) {
 		return true, err
 	}
 	if st.Deallocates != "" {
-		delete(c.named.statements, st.Deallocates)
 		c.block.tag("DEALLOCATE")
 		return false, nil
 	}

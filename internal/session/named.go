@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,6 +37,9 @@ func (k *named) examine(f wire.Frame) (message, error) {
 		m := message{of: k.portals[portal]}
 		if m.of == nil {
 			m.of, m.kind, m.name, m.hidden = unknownStatement, 'P', portal, true
+		} else if name := m.of.statement.Deallocates; name != "" {
+			m.kind, m.name, m.before = 'S', name, k.statements[name]
+			delete(k.statements, name) // another one may get the name unseen, by PREPARE
 		}
 		return m, err
 	}
@@ -123,6 +127,11 @@ func (k *named) examineBind(f wire.Frame) (message, error) {
 	return m, nil
 }
 
+// forget forgets those with names; the one without stays.
+func (k *named) forget() {
+	maps.DeleteFunc(k.statements, func(name string, _ *prepared) bool { return name != "" })
+}
+
 // writes remembers that texts thought to read turned out to write, also of statements that are prepared already.
 func (k *named) writes(texts []string) {
 	for _, sql := range texts {
@@ -139,7 +148,7 @@ func (k *named) writes(texts []string) {
 func (k *named) takeBack(batch []message) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		m := &batch[i]
-		if m.err != nil || m.typ == wire.TypeDescribe || m.typ == wire.TypeExecute {
+		if m.err != nil || m.typ == wire.TypeDescribe || m.typ == wire.TypeExecute && m.kind != 'S' {
 			continue
 		}
 		if m.before == nil {

@@ -74,7 +74,11 @@ func (s *Session) expose(m *message) error {
 // statement runs one statement that came as a Query. raw is a whole Query frame of it.
 func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (failedToo bool, err error) {
 	if st.Control() || s.named.deallocates(st) {
-		return s.controls.run(st)
+		failedToo, err = s.controls.run(st)
+		if err == nil && !failedToo {
+			delete(s.named.statements, st.Deallocates)
+		}
+		return failedToo, err
 	}
 	if st.Savepoint() && s.txn.Outside() {
 		return true, s.block.fail(errOutside(st))
@@ -103,6 +107,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 	var rep reply
 	failedToo, err = s.executing.execute(r, &rep)
 	if err == nil && !failedToo {
+		delete(s.named.statements, st.Deallocates) // another one may get the name unseen, by PREPARE
 		err = s.learn(st)
 	}
 	return failedToo, err
@@ -132,11 +137,8 @@ func (s *Session) learn(st semantics.Statement) error {
 		s.levels.stale = true // asked when it is needed: a rollback would take it back
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
-	if st.Deallocates != "" {
-		delete(s.named.statements, st.Deallocates) // another one may get the name unseen, by PREPARE
-	}
 	if st.Forgets {
-		clear(s.named.statements)
+		s.named.forget()
 		s.forms.forget()
 		s.backend.prepare()
 		_, err := s.backend.quiet()

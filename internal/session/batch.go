@@ -64,14 +64,16 @@ func (h *batch) executes() bool {
 	return slices.ContainsFunc(h.messages, func(m message) bool { return m.typ == wire.TypeExecute })
 }
 
-// forgets reports whether messages end with an execution that removes the prepared statements, the session's own among
-// them. What follows is looked at when these are there again, and the client's are known to be gone.
-func forgets(batch []message) bool {
+// resets reports whether messages end with an execution that takes something from the session that it stands on:
+// prepared statements, its own among them, or tutti.tx. What follows is looked at when these are there again, and the
+// client's are known to be gone.
+func resets(batch []message) bool {
 	if len(batch) == 0 {
 		return false
 	}
 	m := &batch[len(batch)-1]
-	return m.err == nil && m.typ == wire.TypeExecute && m.of.statement.Forgets
+	return m.err == nil && m.typ == wire.TypeExecute &&
+		(m.of.statement.Forgets || m.of.statement.Scope == semantics.ResetSession)
 }
 
 // request makes one of messages for the backend.

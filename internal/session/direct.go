@@ -96,9 +96,7 @@ func (d *direct) setting() string {
 
 // reopened has a transaction go on as one that is captured, see adjust.
 func (d *direct) reopened() {
-	if d.now, d.closed = "", false; d.wish != ownTxBulk {
-		d.wish = ownTx
-	}
+	d.now, d.closed = "", true
 }
 
 // end forgets a transaction.
@@ -140,8 +138,12 @@ func (p *directPart) description() wire.Frame {
 
 // adjust sets tutti.tx anew ahead of the request, if it must.
 func (d *direct) adjust() {
+	gone := d.now == "" && d.closed // see reopened
+	if gone && d.wish != ownTxBulk {
+		d.wish = ownTx
+	}
 	// A savepoint may have taken 'quiet_bulk' back.
-	if d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
+	if gone || d.wish == ownTxBulk || d.wish != "" && d.wish != d.now && !d.closed {
 		d.backend.out.Append(appendRun(d.backend.out.AvailableBuffer(), d.backend.own(d.setting())))
 		d.backend.prefix++
 	}

@@ -162,7 +162,7 @@ func randomStep(r *rand.Rand, put uint32, n int) string {
 	}
 	switch r.IntN(4) {
 	case 0:
-		steps = []string{"Q SAVEPOINT a", "Q ROLLBACK TO a", "Q RELEASE a"}
+		steps = []string{"Q SAVEPOINT a", "Q ROLLBACK TO a", "Q RELEASE a", "Q RESET ALL", "Q SET tutti.tx = 'x'"}
 		if r.IntN(4) == 0 {
 			steps = []string{"Q ALTER TABLE other ADD c%[2]d int", "Q SELECT setval('q', 1 + %[2]d)",
 				"Q SAVEPOINT b\nQ ALTER TABLE other ADD c%[2]d int\nQ ROLLBACK TO b",

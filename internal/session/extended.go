@@ -27,7 +27,7 @@ type prepared struct {
 
 // gather adds one extended-protocol message to the batch.
 func (s *Session) gather(f wire.Frame) error {
-	if len(s.batch.bytes)+len(f.Raw) > pipelineBytesMax && s.batch.crowded(len(f.Raw)) || forgets(s.batch.messages) ||
+	if len(s.batch.bytes)+len(f.Raw) > pipelineBytesMax && s.batch.crowded(len(f.Raw)) || resets(s.batch.messages) ||
 		f.Type == wire.TypeParse && bytes.IndexByte(f.Raw, '\\') >= 0 && s.batch.executes() {
 		if err := s.process(false); err != nil {
 			return err
@@ -157,7 +157,7 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 	binds := !r.prepares
 	owed := s.named.unnamed.owed
 	s.named.unnamed.owed = false
-	if s.txn.Idle() && binds && r.inImplicit(last, forgets(batch)) {
+	if s.txn.Idle() && binds && r.inImplicit(last, resets(batch)) {
 		s.txn.Begin(false)
 	}
 	var rep reply
@@ -192,6 +192,6 @@ func (s *Session) run(batch []message, last bool) (int, error) {
 
 // inImplicit reports whether a request that binds or executes opens an implicit block where there is none: because more
 // comes before the Sync, or the statements have to be prepared anew of which its COMMIT would be made.
-func (r *request) inImplicit(last, forgets bool) bool {
-	return !r.does.alone && (!last || forgets && r.does.added > 1)
+func (r *request) inImplicit(last, resets bool) bool {
+	return !r.does.alone && (!last || resets && r.does.added > 1)
 }

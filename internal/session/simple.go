@@ -136,6 +136,9 @@ func (s *Session) learn(st semantics.Statement) error {
 		st.Scope == semantics.ResetSession {
 		s.levels.stale = true // asked when it is needed: a rollback would take it back
 	}
+	if st.Scope == semantics.ResetSession && s.txn.Open() {
+		s.tx.direct.reopened() // RESET ALL has taken tutti.tx back
+	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
 	if st.Forgets {
 		s.named.forget()

@@ -63,7 +63,7 @@ var rare = map[string]uint64{
 	"copied-without-votes": 800, "restarted-before-copied": 3, "copied-without-log": 125,
 	"claims-beyond-changes": 46541, "configured-when-handed-out": 6, "claims-of-old-configuration": 437,
 	"claims-of-learners": 114, "readmitted-undecided": 242, "begun-without-asking-all": 4343,
-	"own-locks-trusted": 5574, "open-does-not-sync": 1033,
+	"own-locks-trusted": 13270, "open-does-not-sync": 1033,
 	"queue-blocked-by-its-own": 437, "lease-too-long": 605, "additions-locked": 166, "old-claims": 78,
 	"group-not-split": 428, "own-blind-trusted": 366, "earlier-life-counts": 1066, "expire-unchecked": 223,
 	"eviction-is-agreement": 122, "old-plan-used": 113, "lease-expires-early": 201, "deferred-outlives-rollback": 67,

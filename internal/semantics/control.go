@@ -92,7 +92,7 @@ func set(v *pg.VariableSetStmt) Statement {
 	name := strings.ToLower(v.Name)
 	switch {
 	case v.Kind == pg.VariableSetKind_VAR_RESET_ALL:
-		return Statement{Kind: Local, Scope: ResetSession}
+		return Statement{Kind: Local, Scope: ResetAll}
 	case protectedSetting(name):
 		return refuseSetting(name)
 	case v.Kind == pg.VariableSetKind_VAR_SET_MULTI && name == "transaction snapshot":

@@ -90,6 +90,7 @@ const (
 	ThisSession
 	// ResetSession: RESET or DISCARD ALL, set_config; the session asks the server for the default.
 	ResetSession
+	ResetAll // RESET ALL: as ResetSession, and all settings of the transaction are taken back, too
 )
 
 // Refusal is why a statement is refused, with what to do instead.

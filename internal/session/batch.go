@@ -73,7 +73,7 @@ func resets(batch []message) bool {
 	}
 	m := &batch[len(batch)-1]
 	return m.err == nil && m.typ == wire.TypeExecute &&
-		(m.of.statement.Forgets || m.of.statement.Scope == semantics.ResetSession)
+		(m.of.statement.Forgets || m.of.statement.Scope == semantics.ResetAll)
 }
 
 // request makes one of messages for the backend.

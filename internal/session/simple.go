@@ -133,11 +133,11 @@ func takesSnapshot(st semantics.Statement) bool {
 // learn notes what a successful statement changed about the session.
 func (s *Session) learn(st semantics.Statement) error {
 	if st.Scope == semantics.ThisSession && st.Modes.Isolation != semantics.Unsaid ||
-		st.Scope == semantics.ResetSession {
+		st.Scope == semantics.ResetSession || st.Scope == semantics.ResetAll {
 		s.levels.stale = true // asked when it is needed: a rollback would take it back
 	}
-	if st.Scope == semantics.ResetSession && s.txn.Open() {
-		s.tx.direct.reopened() // RESET ALL has taken tutti.tx back
+	if st.Scope == semantics.ResetAll && s.txn.Open() {
+		s.tx.direct.reopened() // tutti.tx is taken back, too
 	}
 	s.advisory.stale = s.advisory.used && (s.advisory.stale || st.Undoes || st.Forgets)
 	if st.Forgets {

@@ -31,6 +31,9 @@ func (w *world) judgeRefusals() {
 func (t *truth) mustRefuse(r refusal) bool {
 	for o := r.base + 1; o <= min(r.at, uint64(len(t.order)-1)); o++ {
 		a := t.committed(o)
+		if b := t.attempts[t.order[o]]; a == nil && b != nil && b.unseen != nil {
+			a = b // it has missed its row, but not its place
+		}
 		if a == nil || t.order[o].Member == r.home && !a.orphan && a.unseen == nil {
 			continue
 		}

@@ -32,7 +32,7 @@ func rootCommand() *cobra.Command {
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
 		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), statusCommand(),
-			checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), versionCommand()}},
+			checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(), versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {
 		for _, c := range g.commands {

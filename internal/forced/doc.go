@@ -1,7 +1,9 @@
-// Package forced is tutti recover --force: a member goes on alone after the others, a majority, are lost for good.
+// Package forced is what is done with the logs of a node that does not run. With tutti recover --force a member goes
+// on alone after the others, a majority, are lost for good; tutti log export prints what only another one has.
 //
-//	Run  looks whether another member answers, notes that the others are lost, and makes this one the only voter of
-//	     each of its logs
+//	Run     looks whether another member answers, notes that the others are lost, and makes this one the only voter
+//	        of each of its logs
+//	Export  prints what logs commit behind the place where another member's part from them
 //
 // Neighbours: ordering says what makes a log one of a single voter (Force); standing opens logs. A node leaves those
 // that are lost out of every list (config.Lost), and has the order remove them (membership.Lost).
@@ -18,6 +20,8 @@
 //	FO5  A database that is further than its log, of which a power cut has taken more, stays as it is: what is ordered
 //	     next comes behind it (engine, E18).
 //
-// What it does not do: find the member with the longest log, which an operator does without --force at each; save what
-// only others have.
+//	FO6  Export changes nothing of a log or a database.
+//
+// What it does not do: find the member with the longest log, which an operator does without --force at each; carry out
+// anywhere what only others have.
 package forced

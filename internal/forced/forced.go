@@ -36,6 +36,7 @@ type Log struct {
 	Term      uint64 `json:"term"`   // of that; of two logs, that of the later term, then the longer one, has more
 	Known     uint64 `json:"known"`  // the last entry that the member knew to be decided
 	Forced    bool   `json:"forced"` // it was before
+	Terms     []Term `json:"terms"`  // of its entries, see Export
 }
 
 // Report is what is printed.
@@ -156,8 +157,12 @@ func (all openedLogs) report(c *config.Config) (*Report, error) {
 			return nil, fmt.Errorf("%s: %w", l.dir, err)
 		}
 		l.makes = f
+		history, err := terms(l.disk)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.dir, err)
+		}
 		r.Logs = append(r.Logs, Log{Directory: l.dir, Last: f.Last, Term: f.Term, Known: f.Known,
-			Forced: f.State == nil})
+			Forced: f.State == nil, Terms: history})
 		for _, m := range f.Others {
 			if _, known := c.Find(m); !known {
 				return nil, fmt.Errorf("by %s, member %d gets that log as well, and [[members]] does not say where it "+

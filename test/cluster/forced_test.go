@@ -1,9 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -102,4 +106,97 @@ func TestForced(t *testing.T) {
 	c.In("second").Eventually(n, "SELECT count(*) FROM kept", "2")
 	c.Connect(n).Do("CREATE TABLE after_that(k int)")
 	load.verifyNode(n)
+}
+
+// exports runs tutti log export at node k, with what another one reported.
+func (c *Cluster) exports(k int, behind forced.Report) (list []forced.Commit) {
+	c.tb.Helper()
+	exe, err := Binary()
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	text, err := json.Marshal(behind)
+	file := filepath.Join(c.tb.TempDir(), "report")
+	if err = errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
+		c.tb.Fatal(err)
+	}
+	command := exec.CommandContext(c.tb.Context(), exe, "log", "export", "--config", c.Node(k).ConfigFile, "--behind",
+		file)
+	var words strings.Builder
+	command.Stderr = &words
+	out, err := command.Output()
+	if err != nil {
+		c.tb.Fatalf("tutti log export: %v %s", err, words.String())
+	}
+	d := json.NewDecoder(bytes.NewReader(out))
+	for d.More() {
+		var x forced.Commit
+		if err := d.Decode(&x); err != nil {
+			c.tb.Fatalf("%s: %v", out, err)
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// TestExport: a member that was away goes on alone. What the two others have committed meanwhile is printed from the
+// log of one of them: that, all of it, with values of every kind, and what lost is not there.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3)
+	c.Connect(1).Do("CREATE DATABASE second", "CREATE TYPE exportable AS ENUM ('one', 'two')",
+		"CREATE TABLE exported(k int PRIMARY KEY, gone int, n numeric, e exportable, a text[], at timestamptz)",
+		"ALTER TABLE exported DROP COLUMN gone", "INSERT INTO exported VALUES (1), (2), (3)")
+	c.In("second").Connect(1).Do("CREATE TABLE exported(k int PRIMARY KEY)")
+	c.Eventually(3, "SELECT count(*) FROM exported", "3")
+	c.In("second").Eventually(3, "SELECT count(*) FROM pg_class WHERE relname = 'exported'", "1")
+	c.KillBoth(3)
+	one := c.Connect(1)
+	one.Do("INSERT INTO exported VALUES (4, 12.50, 'two', '{a,\"b c\",NULL}', 'infinity')",
+		"UPDATE exported SET n = 0.1 WHERE k = 1", "DELETE FROM exported WHERE k = 2",
+		"BEGIN", "UPDATE exported SET n = 7 WHERE k = 3", "ROLLBACK", "TRUNCATE exported",
+		"ALTER TABLE exported ADD COLUMN added text DEFAULT 'x'", "INSERT INTO exported VALUES (5)")
+	c.In("second").Connect(2).Do("INSERT INTO exported SELECT generate_series(1, 3)")
+	c.Eventually(2, "SELECT count(*) FROM exported", "1")
+	c.In("second").Eventually(1, "SELECT count(*) FROM exported", "3")
+	c.KillBoth(1, 2)
+	r, said := c.recovers(3, "--force")
+	if said != "" || !r.Forced {
+		t.Fatalf("it reports %+v and says %q", r, said)
+	}
+	for k := 1; k <= 2; k++ {
+		var got []string
+		for _, x := range c.exports(k, r) {
+			if len(x.TxID) < 5 || x.Ordinal == 0 {
+				t.Errorf("node %d: %+v", k, x)
+			}
+			for _, change := range x.Changes {
+				row, err := json.Marshal(change.Row)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, strings.Join([]string{x.Database, change.Op, change.Table, string(row), change.SQL},
+					" "))
+			}
+		}
+		want := []string{
+			`postgres insert public.exported {"a":"{a,\"b c\",NULL}","at":"infinity","e":"two","k":"4","n":"12.50"} `,
+			`postgres update public.exported {"a":null,"at":null,"e":null,"k":"1","n":"0.1"} `,
+			`postgres delete public.exported {"k":"2"} `,
+			`postgres truncate public.exported null `,
+			`postgres define  null ALTER TABLE exported ADD COLUMN added text DEFAULT 'x'`,
+			`postgres insert public.exported {"a":null,"added":"x","at":null,"e":null,"k":"5","n":null} `,
+			`second insert public.exported {"k":"1"} `, `second insert public.exported {"k":"2"} `,
+			`second insert public.exported {"k":"3"} `,
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("node %d exports\n%s\nnot\n%s", k, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	c.Run(3)
+	c.WaitReady(3)
+	c.KillBoth(3)
+	if list := c.exports(3, r); len(list) > 0 {
+		t.Errorf("the one that went on lacks of its own %+v", list)
+	}
 }

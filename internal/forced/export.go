@@ -67,7 +67,7 @@ func Export(ctx context.Context, o ExportOptions, w io.Writer) error {
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
-	server, err := instance.NewVisit(ctx, build, dir)
+	server, err := instance.NewOwnVisit(ctx, build, dir)
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
@@ -189,7 +189,7 @@ func (e *exporting) log(ctx context.Context, database string, l *opened, other *
 			return nil
 		}
 		out := Commit{Database: database, Ordinal: t.Ordinal, TxID: t.Item.ID.String(), Outcome: InDoubt,
-			Changes: rows.changes(ctx, t.Writeset)}
+			Changes: rows.changes(ctx, t.Writeset, t.Item.Kind == engine.KindStatement)}
 		if t.Ordinal <= known {
 			out.Outcome = Committed
 		}

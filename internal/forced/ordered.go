@@ -46,6 +46,7 @@ func ordered(log ordering.Storage, member uint32, last uint64, checkpoint []byte
 	} else if first, err := log.FirstIndex(); err != nil || first > 1 {
 		return 0, fmt.Errorf("its log begins with entry %d, and its database has no checkpoint (%w)", first, err)
 	}
+	o.KeptItemsMax = 1 // nothing is kept back: nobody would let it go
 	e, err := engine.New(o)
 	if err != nil {
 		return 0, err
@@ -62,6 +63,9 @@ func ordered(log ordering.Storage, member uint32, last uint64, checkpoint []byte
 			}
 		}
 		e.GroupDone()
+	}
+	if e.Applied() < e.Ordinal() {
+		return 0, fmt.Errorf("of %d ordinals only %d could be taken from its log", e.Ordinal(), e.Applied())
 	}
 	return e.Ordinal(), nil
 }

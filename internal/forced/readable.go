@@ -9,6 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tuttidb/tutti/internal/collect"
+	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/semantics"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -33,18 +36,21 @@ type readable struct {
 	tables map[string][]string // names of columns
 }
 
-// changes are those of a transaction.
-func (r *readable) changes(ctx context.Context, w *writeset.Writeset) (list []Change) {
+// changes are those of a transaction. A definition was run as a statement of its own (alone), or in a block.
+func (r *readable) changes(ctx context.Context, w *writeset.Writeset, alone bool) (list []Change) {
 	for _, s := range w.Steps {
-		if s.Rows != nil {
-			list = append(list, r.changes(ctx, s.Rows)...)
-			continue
+		switch {
+		case s.Rows != nil:
+			list = append(list, r.changes(ctx, s.Rows, alone)...)
+		case alone:
+			d, meeting, err := replay.DecodeDefinition(s.Definition)
+			if meeting == 0 { // that is how databases wait for each other
+				list = append(list, defined(d, err, s.Definition))
+			}
+		default:
+			d, err := collect.Definition(s.Definition)
+			list = append(list, defined(d, err, s.Definition))
 		}
-		d, err := collect.Definition(s.Definition)
-		if err != nil {
-			d.SQL = "\\x" + hex.EncodeToString(s.Definition)
-		}
-		list = append(list, Change{Op: "define", SQL: d.SQL})
 	}
 	for i := range w.Rows {
 		row := &w.Rows[i]
@@ -59,6 +65,19 @@ func (r *readable) changes(ctx context.Context, w *writeset.Writeset) (list []Ch
 		list = append(list, c)
 	}
 	return list
+}
+
+var memberChanges = map[semantics.MemberChange]string{semantics.AddsMember: "add_member",
+	semantics.RemovesMember: "remove_member", semantics.MovesMember: "move_member"}
+
+func defined(d session.Definition, err error, encoded []byte) Change {
+	switch name, is := memberChanges[d.Membership.Does]; {
+	case err != nil:
+		d.SQL = "\\x" + hex.EncodeToString(encoded)
+	case is && d.SQL == "":
+		d.SQL = fmt.Sprintf("CALL tutti.%s('%s')", name, d.Membership.Name)
+	}
+	return Change{Op: "define", SQL: d.SQL}
 }
 
 // row is one, by column.

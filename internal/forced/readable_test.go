@@ -8,8 +8,8 @@ import (
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
-// TestReadable: rows in either form are written as PostgreSQL writes them, by the table's columns; what it does not take
-// is hexadecimal.
+// TestReadable: rows in either form are written as PostgreSQL writes them, by the table's columns; what it does not
+// take is hexadecimal.
 func TestReadable(t *testing.T) {
 	s := pgtest.Start(t)
 	conn := s.Connect(t, "postgres").PgConn()
@@ -29,8 +29,8 @@ func TestReadable(t *testing.T) {
 			'{"a": [1, null]}', '00000000-0000-0000-0000-000000000001', 'so "so"', 3, '(1,"x,y")', '{NULL,"",a}',
 			'empty', E'é\t''"\\', NULL), (0, 0.10, 0.1, '', 'epoch', 'infinity', '1', gen_random_uuid(), 'so', -1,
 			'(,)', '[2:2]={x}', '[1,)', '', NULL)`)
-	columns := exec("SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT attisdropped " +
-		"ORDER BY attnum")
+	columns := exec("SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND NOT " +
+		"attisdropped ORDER BY attnum")
 	for _, f := range []writeset.Format{writeset.FormatBinary, writeset.FormatText} {
 		form := map[writeset.Format]string{writeset.FormatBinary: "record_send(t)", writeset.FormatText: "t::text"}[f]
 		for at, sql := range []string{"TABLE t LIMIT 1", "TABLE t OFFSET 1"} {
@@ -43,7 +43,7 @@ func TestReadable(t *testing.T) {
 			w := &writeset.Writeset{Tables: []writeset.Table{{Schema: "public", Name: "t", Format: f}},
 				Rows: []writeset.Row{{Op: writeset.OpInsert, Image: r.Rows[0][0]}}}
 			rows := readable{conn: conn, tables: map[string][]string{}}
-			got := rows.changes(context.Background(), w)[0].Row
+			got := rows.changes(context.Background(), w, false)[0].Row
 			for i, c := range columns {
 				switch v := got[string(c[0])]; {
 				case v == nil && want[i] == nil:

@@ -189,6 +189,37 @@ func TestVisit(t *testing.T) {
 	must(t, MayAdopt(from))
 }
 
+// TestOwnVisit: the server of a node that was stopped, or killed, is looked at, and has not ended cleanly then.
+func TestOwnVisit(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		o := options(t, serverDir(t))
+		i := New(o)
+		if _, err := NewOwnVisit(timeout(t), o.Build, o.DataDir); err == nil {
+			t.Fatal("there is no server to look at")
+		}
+		must(t, i.Init(timeout(t)))
+		must(t, i.Start(timeout(t)))
+		conn, err := pgx.Connect(timeout(t), i.ConnString("", ""))
+		must(t, err)
+		if killed {
+			must(t, syscall.Kill(i.Pid(), syscall.SIGKILL))
+		} else {
+			must(t, errors.Join(conn.Close(timeout(t)), i.Stop(timeout(t))))
+		}
+		v, err := NewOwnVisit(timeout(t), o.Build, o.DataDir)
+		must(t, err)
+		conn, err = pgx.Connect(timeout(t), v.ConnString("postgres"))
+		must(t, err)
+		must(t, errors.Join(conn.Ping(timeout(t)), v.Close()))
+		i = New(o)
+		must(t, i.Start(timeout(t)))
+		if i.CleanShutdownBefore() {
+			t.Errorf("killed %v: what was looked at counts as shut down cleanly", killed)
+		}
+		must(t, i.Stop(timeout(t)))
+	}
+}
+
 // TestMayNotAdopt: what is no data directory, or not one of a server that was shut down cleanly.
 func TestMayNotAdopt(t *testing.T) {
 	refused := func(dir, want string) {

@@ -32,15 +32,27 @@ type Visit struct {
 	i   *Instance
 	run *run
 	dir string
+	own bool // ends as by a crash
 }
 
 // NewVisit starts one on a directory that may be adopted (MayAdopt).
-func NewVisit(ctx context.Context, build embedded.Build, dataDir string) (_ *Visit, err error) {
+func NewVisit(ctx context.Context, build embedded.Build, dataDir string) (*Visit, error) {
+	return visit(ctx, build, dataDir, false)
+}
+
+// NewOwnVisit starts one on the directory of a node that does not run. What is left of its server, if the node was
+// killed, is ended, and so is this one in the end, as by a crash: to who starts the node it was none that had ended
+// cleanly, and is none.
+func NewOwnVisit(ctx context.Context, build embedded.Build, dataDir string) (*Visit, error) {
+	return visit(ctx, build, dataDir, true)
+}
+
+func visit(ctx context.Context, build embedded.Build, dataDir string, own bool) (_ *Visit, err error) {
 	dir, err := os.MkdirTemp("", "tutti-")
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", dataDir, err)
 	}
-	v := &Visit{dir: dir, i: New(Options{Build: build, DataDir: dataDir, SocketDir: dir,
+	v := &Visit{dir: dir, own: own, i: New(Options{Build: build, DataDir: dataDir, SocketDir: dir,
 		LogFile: filepath.Join(dir, "log")})}
 	defer func() {
 		if err != nil {
@@ -48,6 +60,9 @@ func NewVisit(ctx context.Context, build embedded.Build, dataDir string) (_ *Vis
 		}
 	}()
 	a, err := v.i.account()
+	if err == nil && own {
+		err = v.killLeftovers(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +97,34 @@ func NewVisit(ctx context.Context, build embedded.Build, dataDir string) (_ *Vis
 	return v, v.i.awaitReady(ctx, v.run, 0)
 }
 
+// killLeftovers ends what still runs on the data directory of a node that does not, as a crash would.
+func (v *Visit) killLeftovers(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(v.i.o.DataDir, confName)); err != nil {
+		return fmt.Errorf("%w: there is no PostgreSQL of Tutti's", err)
+	}
+	pids, err := serversOn(v.i.o.DataDir)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is fine
+	}
+	if gone, err := v.i.awaitGone(ctx, goneTimeout); err != nil || !gone {
+		return fmt.Errorf("processes %v of an earlier server are still there (%w)", pids, err)
+	}
+	return v.i.clearLockFile(filepath.Join(v.i.o.DataDir, "postmaster.pid"), pids)
+}
+
 // ConnString connects to one of its databases.
 func (v *Visit) ConnString(database string) string { return v.i.ConnString("", database) }
 
-// Close stops the server, cleanly.
+// Close stops the server.
 func (v *Visit) Close() (err error) {
-	if v.run != nil && !v.run.ended() {
+	switch {
+	case v.run == nil || v.run.ended():
+	case v.own:
+		err = v.i.kill(v.run)
+	default:
 		err = v.i.end(context.Background(), v.run)
 	}
 	return errors.Join(err, os.RemoveAll(v.dir))

@@ -15,8 +15,9 @@ func logCommand() *cobra.Command {
 		Short: "Print what the logs of a node that does not run commit",
 		Long: "Prints the transactions that the logs of a node commit, one line of JSON each: their txid, whether " +
 			"the node\nknew that they were decided, and their rows. With --behind, a file with what tutti recover " +
-			"-o json printed at\nthe member that went on alone, only those that it has not. The node must not run; " +
-			"its database is only read.\n\nRun it as the user of the node.",
+			"-o json printed at\nthe member that went on alone, only those that it has not; else all behind the " +
+			"databases' checkpoints.\nThe node must not run; its database is only read.\n\n" +
+			"Run it as the user of the node.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return forced.Export(c.Context(), o, os.Stdout) },
 	}

@@ -22,7 +22,9 @@ import (
 // ExportOptions are those of tutti log export.
 type ExportOptions struct {
 	Config string // the node's
-	Behind string // a file with what tutti recover -o json says at another member; empty: all that the logs hold
+	// Behind is a file with what tutti recover -o json says at another member; empty: all that the logs hold behind
+	// the checkpoints in the databases.
+	Behind string
 }
 
 // Commit is one line of what is printed: a transaction that the log commits.
@@ -49,15 +51,7 @@ func Export(ctx context.Context, o ExportOptions, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return err
-	}
-	dirs, err := logs(c)
-	if err != nil {
-		return err
-	}
-	all, err := open(dirs, c)
+	c, all, err := open(o.Config)
 	if err != nil {
 		return err
 	}
@@ -85,8 +79,11 @@ func readReport(file string) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{}
-	if err := json.Unmarshal(text, r); err != nil || len(r.Logs) == 0 {
-		return nil, fmt.Errorf("%s is not what tutti recover -o json prints (%w)", file, err)
+	if err = json.Unmarshal(text, r); err == nil && len(r.Logs) == 0 {
+		err = errors.New("it names no logs")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is not what tutti recover -o json prints: %w", file, err)
 	}
 	return r, nil
 }
@@ -158,14 +155,9 @@ func (e *exporting) log(ctx context.Context, database string, l *opened, other *
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	r := conn.ExecParams(ctx, "SELECT data::pg_catalog.bytea FROM tutti.checkpoint", nil, nil, nil,
-		[]int16{1}).Read()
-	if r.Err != nil {
-		return fmt.Errorf("its checkpoint cannot be read: %w", r.Err)
-	}
-	var checkpoint []byte
-	if len(r.Rows) == 1 {
-		checkpoint = r.Rows[0][0]
+	checkpoint, err := readCheckpoint(ctx, conn)
+	if err != nil {
+		return err
 	}
 	f, err := ordering.Force(l.disk, e.c.Member)
 	if err != nil {
@@ -193,7 +185,10 @@ func (e *exporting) log(ctx context.Context, database string, l *opened, other *
 		if t.Ordinal <= known {
 			out.Outcome = Committed
 		}
-		if len(out.Changes) == 0 {
+		switch {
+		case conn.IsClosed():
+			return errors.New("its PostgreSQL has ended meanwhile")
+		case len(out.Changes) == 0:
 			return nil
 		}
 		return e.out.Encode(out)
@@ -203,6 +198,16 @@ func (e *exporting) log(ctx context.Context, database string, l *opened, other *
 			"checkpoint behind them. Compare the databases", from+1, missed)
 	}
 	return err
+}
+
+// readCheckpoint gives a database's checkpoint; nil: it has none.
+func readCheckpoint(ctx context.Context, conn *pgconn.PgConn) ([]byte, error) {
+	r := conn.ExecParams(ctx, "SELECT data::pg_catalog.bytea FROM tutti.checkpoint", nil, nil, nil,
+		[]int16{1}).Read()
+	if r.Err != nil || len(r.Rows) == 0 {
+		return nil, r.Err
+	}
+	return r.Rows[0][0], nil
 }
 
 // ordinals says which is the last ordinal up to an entry, or up to the checkpoint, if that is behind it: then missed is

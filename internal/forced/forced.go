@@ -53,15 +53,7 @@ func Run(o Options, w io.Writer) error {
 	if o.Format != "table" && o.Format != "json" {
 		return fmt.Errorf("output %q is not known: use table or json", o.Format)
 	}
-	c, err := config.Load(o.Config)
-	if err != nil {
-		return err
-	}
-	dirs, err := logs(c)
-	if err != nil {
-		return err
-	}
-	all, err := open(dirs, c)
+	c, all, err := open(o.Config)
 	if err != nil {
 		return err
 	}
@@ -128,16 +120,23 @@ type opened struct {
 
 type openedLogs []opened
 
-// open opens all logs.
-func open(dirs []string, c *config.Config) (all openedLogs, err error) {
+// open opens all logs of a node that does not run.
+func open(file string) (c *config.Config, all openedLogs, err error) {
+	if c, err = config.Load(file); err != nil {
+		return nil, nil, err
+	}
+	dirs, err := logs(c)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, dir := range dirs {
 		disk, err := standing.OpenLog(dir, c, nil)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%w. The node must not run", err), all.close())
+			return nil, nil, errors.Join(fmt.Errorf("%w. The node must not run", err), all.close())
 		}
 		all = append(all, opened{dir: dir, disk: disk})
 	}
-	return all, nil
+	return c, all, nil
 }
 
 func (all openedLogs) close() (err error) {

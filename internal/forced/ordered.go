@@ -20,9 +20,7 @@ func (d decided) InitialState() (*ordering.HardState, *ordering.ConfState, error
 	if err != nil {
 		return nil, nil, err
 	}
-	term := state.GetTerm()
-	vote := state.GetVote()
-	return &ordering.HardState{Term: &term, Vote: &vote, Commit: new(d.last)}, conf, nil
+	return &ordering.HardState{Term: new(state.GetTerm()), Vote: new(state.GetVote()), Commit: new(d.last)}, conf, nil
 }
 
 // LastIndex is the last entry that counts.
@@ -32,8 +30,9 @@ func (d decided) LastIndex() (uint64, error) { return d.last, nil }
 // the last one. The checkpoint is what the log begins behind; nil if it is whole.
 func ordered(log ordering.Storage, member uint32, last uint64, checkpoint []byte,
 	each func(t *engine.Task) error) (ordinal uint64, err error) {
-	o := engine.Options{Member: member, Incarnation: math.MaxUint32, QueueBytesMax: 64 << 20,
-		Order: ordering.Options{Storage: decided{log, last}}}
+	o := engine.Options{Member: member, Incarnation: math.MaxUint32,
+		Order:        ordering.Options{Storage: decided{log, last}},
+		KeptItemsMax: 1} // nothing is kept back: nobody would let it go
 	if checkpoint != nil {
 		c, err := engine.DecodeCheckpoint(checkpoint)
 		if err != nil {
@@ -43,10 +42,11 @@ func ordered(log ordering.Storage, member uint32, last uint64, checkpoint []byte
 			return 0, fmt.Errorf("its database has a checkpoint of entry %d, behind entry %d", c.Index, last)
 		}
 		o.Checkpoint, o.Position = c, engine.Position{Member: member, Ordinal: c.Ordinal, Floor: c.Ordinal}
-	} else if first, err := log.FirstIndex(); err != nil || first > 1 {
-		return 0, fmt.Errorf("its log begins with entry %d, and its database has no checkpoint (%w)", first, err)
+	} else if first, err := log.FirstIndex(); err != nil {
+		return 0, err
+	} else if first > 1 {
+		return 0, fmt.Errorf("its log begins with entry %d, and its database has no checkpoint", first)
 	}
-	o.KeptItemsMax = 1 // nothing is kept back: nobody would let it go
 	e, err := engine.New(o)
 	if err != nil {
 		return 0, err

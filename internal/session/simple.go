@@ -115,7 +115,9 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 
 // errOutside is told where a statement acts in the client's blocks alone.
 func errOutside(st semantics.Statement) *wire.SQLError {
-	return wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag)
+	e := wire.Errorf(wire.CodeNoActiveTransaction, "%s can only be used in transaction blocks", st.Tag)
+	e.Routine = "CheckTransactionBlock" // PostgreSQL's
+	return e
 }
 
 // settingsOnly reports whether a statement surely looks at no data, so that a transaction's

@@ -109,8 +109,10 @@ func (v *Visit) killLeftovers(ctx context.Context) error {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is fine
 	}
-	if gone, err := v.i.awaitGone(ctx, goneTimeout); err != nil || !gone {
-		return fmt.Errorf("processes %v of an earlier server are still there (%w)", pids, err)
+	if gone, err := v.i.awaitGone(ctx, goneTimeout); err != nil {
+		return err
+	} else if !gone {
+		return fmt.Errorf("processes %v of an earlier server cannot be killed", pids)
 	}
 	return v.i.clearLockFile(filepath.Join(v.i.o.DataDir, "postmaster.pid"), pids)
 }

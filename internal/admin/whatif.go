@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,6 +140,7 @@ func (t *Target) votes(ctx context.Context) (first []votes, err error) {
 func parseVotes(t table) (all []votes, err error) {
 	database, number, member := t.column("database"), t.column("number"), t.column("member")
 	does, there, expel := t.column("votes"), t.column("there"), t.column("expel_after")
+	copies := t.column("min_copies")
 	for _, r := range t.rows {
 		n, err := strconv.ParseUint(number(r), 10, 32)
 		if err != nil {
@@ -152,6 +154,9 @@ func parseVotes(t table) (all []votes, err error) {
 		v := &all[i]
 		v.names[uint32(n)] = member(r)
 		v.view.Changes = v.expel != "never"
+		if v.view.Least, err = strconv.Atoi(cmp.Or(copies(r), "0")); err != nil {
+			return nil, fmt.Errorf("the node tells of %q copies", copies(r))
+		}
 		v.view.Members = append(v.view.Members, uint32(n))
 		if does(r) == "yes" {
 			v.view.Voters = append(v.view.Voters, uint32(n))

@@ -8,13 +8,15 @@ import (
 
 // votesOf makes an answer to SHOW tutti.votes of databases written as one letter per member: V votes and is there, v
 // votes and is not, L is a learner that is there, - one that is not.
-func votesOf(expel string, databases ...string) table {
-	t := table{columns: []string{"database", "number", "member", "votes", "there", "expel_after"}}
+func votesOf(expel string, databases ...string) table { return votesWith(expel, "2", databases...) }
+
+func votesWith(expel, copies string, databases ...string) table {
+	t := table{columns: []string{"database", "number", "member", "votes", "there", "expel_after", "min_copies"}}
 	said := map[bool]string{true: "yes", false: "no"}
 	for i, d := range databases {
 		for m, c := range d {
 			t.rows = append(t.rows, []string{fmt.Sprint("db", i+1), fmt.Sprint(m + 1), fmt.Sprint("node", m+1),
-				said[strings.ContainsRune("Vv", c)], said[strings.ContainsRune("VL", c)], expel})
+				said[strings.ContainsRune("Vv", c)], said[strings.ContainsRune("VL", c)], expel, copies})
 		}
 	}
 	return t
@@ -45,6 +47,10 @@ func TestLose(t *testing.T) {
 			"at once no node1, node2, node3 0 no; one after the other yes node3, node4, node5 1 yes; " +
 				"at once yes node3, node4, node5 1 yes; one after the other yes node3, node4, node5 1 yes",
 			"db1 does not go on without node1 and node2, but if"},
+		{"one of two, where one copy is enough", votesWith("10s", "1", "VL"), "node2",
+			"at once yes node1 1 no; one after the other yes node1 1 no", ""},
+		{"who votes alone", votesWith("10s", "1", "VL"), "node1",
+			"at once no node1 1 no; one after the other no node1 1 no", "db1 does not go on without node1"},
 		{"a stranger", votesOf("10s", "VVV"), "node4", "", "node4 is no member: there are node1, node2, node3"},
 	} {
 		all, err := parseVotes(c.view)

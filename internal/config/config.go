@@ -32,8 +32,11 @@ type Config struct {
 	// ExpelAfter is the silence after which a member stops voting until it is back, where at least three others are
 	// there; "0s": never; default "10s". The leader's holds.
 	ExpelAfter string `toml:"expel_after"`
-	LogFormat  string `toml:"log_format"` // text, json; default text
-	HBAFile    string `toml:"hba_file"`   // rules for clients, in the form of pg_hba.conf; empty: none, see README
+	// MinCopies are how many there are to be of what is acknowledged: fewer members do not go on; default 2. With 1 the
+	// last one of them does. The leader's holds.
+	MinCopies int    `toml:"min_copies"`
+	LogFormat string `toml:"log_format"` // text, json; default text
+	HBAFile   string `toml:"hba_file"`   // rules for clients, in the form of pg_hba.conf; empty: none, see README
 	// ApplicationNameAddHost adds " - address:port" of the client to the application_name with which a session begins.
 	ApplicationNameAddHost bool `toml:"application_name_add_host"`
 	// SharesMachine: nodes of other members run on this machine. Each, with its PostgreSQL, keeps to one processor
@@ -134,6 +137,9 @@ type Limits struct {
 // expelAfterMin is twice what an election takes at most.
 const expelAfterMin = 2 * time.Second
 
+// minCopiesMax is what a majority of the voters of a large cluster are.
+const minCopiesMax = 5
+
 // Load reads and validates a file.
 func Load(path string) (*Config, error) {
 	raw, err := os.ReadFile(path)
@@ -195,10 +201,6 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}
 	}
-	if d, err := time.ParseDuration(c.ExpelAfter); err != nil || d != 0 && d < expelAfterMin {
-		return fmt.Errorf("expel_after is %q: use %s at least, or \"0s\" to have members vote for ever: one that is "+
-			"silent for less may only be slow", c.ExpelAfter, expelAfterMin)
-	}
 	if d, err := time.ParseDuration(c.DrainTimeout); err != nil || d < 0 {
 		return fmt.Errorf("drain_timeout is %q: use a time like \"10s\", or \"0s\" to wait for nobody", c.DrainTimeout)
 	}
@@ -208,10 +210,26 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	if err := errors.Join(c.MemberTLS.validate(), c.clients(), c.validateAdmin()); err != nil {
+	if err := errors.Join(c.votes(), c.MemberTLS.validate(), c.clients(), c.validateAdmin()); err != nil {
 		return err
 	}
 	return c.validateMembers()
+}
+
+// votes refuses what would make no sense of who votes.
+func (c *Config) votes() error {
+	d, err := time.ParseDuration(c.ExpelAfter)
+	switch {
+	case err != nil || d != 0 && d < expelAfterMin:
+		return fmt.Errorf("expel_after is %q: use %s at least, or \"0s\" to have members vote for ever: one that is "+
+			"silent for less may only be slow", c.ExpelAfter, expelAfterMin)
+	case c.MinCopies < 1 || c.MinCopies > minCopiesMax:
+		return fmt.Errorf("min_copies is %d: use 1 to %d", c.MinCopies, minCopiesMax)
+	case c.MinCopies == 1 && d == 0:
+		return errors.New("min_copies is 1, and expel_after is \"0s\": the last member can only go on alone when it " +
+			"knows after which silence the other is gone")
+	}
+	return nil
 }
 
 // logSegmentsMin is how many segments log_retention must have room for.
@@ -298,6 +316,9 @@ func (c *Config) defaults() {
 	}
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
+	}
+	if c.MinCopies == 0 {
+		c.MinCopies = 2
 	}
 	if c.LogLevel == "" {
 		c.LogLevel = "info"

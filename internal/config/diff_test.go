@@ -34,6 +34,25 @@ func TestDrainTimeout(t *testing.T) {
 	}
 }
 
+// TestMinCopies: as many as a majority can be; one only where it is known when the others are gone.
+func TestMinCopies(t *testing.T) {
+	for _, x := range []struct {
+		copies int
+		expel  string
+		want   int // zero: refused
+	}{{0, "", 2}, {1, "", 1}, {5, "", 5}, {2, "0s", 2}, {-1, "", 0}, {6, "", 0}, {1, "0s", 0}} {
+		c := valid()
+		c.MinCopies, c.ExpelAfter = x.copies, x.expel
+		err := c.Validate()
+		if (err == nil) != (x.want > 0) || err == nil && c.MinCopies != x.want {
+			t.Errorf("%d copies, expel_after %q: %d, %v", x.copies, x.expel, c.MinCopies, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "min_copies is") {
+			t.Errorf("%d copies, expel_after %q: %v", x.copies, x.expel, err)
+		}
+	}
+}
+
 // TestExpelAfter: a time with its unit, longer than an election takes; or never.
 func TestExpelAfter(t *testing.T) {
 	for _, x := range []struct {

@@ -26,7 +26,7 @@ type Engine struct {
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
 func New(o Options) (*Engine, error) {
 	o.defaults()
-	o.Order.Member, o.Order.Weigh, o.Order.Author = o.Member, weigh, proposer
+	o.Order.Member, o.Order.Weigh, o.Order.Author, o.Order.Alone = o.Member, weigh, proposer, o.Copies == 1
 	if o.Position.Member == 0 {
 		o.Position.Member = o.Member
 	}
@@ -44,7 +44,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit(),
 		readmits: map[uint32]readmission{}}
-	e.voting = Voting{o: &e.o, order: order, rule: quorum.New(o.GoneTicks)}
+	e.voting = Voting{o: &e.o, order: order, rule: quorum.New(o.GoneTicks, o.Copies)}
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
 	e.queue = schedule{o: &e.o, log: &e.log, pause: order.Pause, busy: func() bool { return len(e.own.owns) > 0 }}

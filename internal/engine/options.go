@@ -19,6 +19,9 @@ type Options struct {
 	// GoneTicks without a message of it make a voter one that only gets the log, until it is back (package quorum).
 	// Zero: never.
 	GoneTicks int
+	// Copies are how many a commit that is acknowledged is to have at least; zero means quorum.Copies. With one, the
+	// last member goes on alone.
+	Copies int
 	// GroupItemsMax and GroupBytesMax bound one group; zero means 512 items, 4 MiB.
 	GroupItemsMax, GroupBytesMax int
 	// BatchItemsMax and BatchBytesMax bound one proposal (a larger payload travels in

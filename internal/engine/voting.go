@@ -15,7 +15,7 @@ type Voting struct {
 	fixed bool
 	// members are all, once the order has changed that, gone are those that it has removed; nil: nothing has changed
 	members, gone []uint32
-	leaves        int // ticks since which a leader hands over that is gone
+	hands         int // ticks for which a leader has handed over that is not to lead
 }
 
 // VotingOf returns an engine's.
@@ -37,32 +37,48 @@ func (v *Voting) Readers() []uint32 { return v.order.Readers() }
 
 // tick has the rule look at the members, if this one leads, and proposes what it wants.
 func (v *Voting) tick() {
-	if v.order.View().Leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil || v.fixed {
+	if v.order.View().Leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil {
 		v.rule.Reset()
+		v.hands = 0
 		return
 	}
 	var peers []quorum.Peer
-	for _, p := range v.order.Peers() {
-		peers = append(peers, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
-			Leaves: slices.Contains(v.gone, p.Member)})
-	}
-	if len(peers) == 0 || v.retires(peers) {
-		return
+	all, settled := v.order.Peers()
+	for _, p := range all {
+		peers = append(peers, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Has: p.Has,
+			Lag: p.Lag, Leaves: slices.Contains(v.gone, p.Member)})
 	}
 	voters := v.rule.Tick(v.o.Member, peers)
+	v.order.Forgo(v.rule.Released())
+	if v.fixed || !settled || v.retires(peers) {
+		return
+	}
 	if voters == nil && v.differs(peers) {
 		voters = v.order.Voters()
 	}
-	if voters != nil {
+	// Who is to vote alone leads first, if it votes already: else nobody would, for an election's time.
+	alone := len(voters) == 1 && voters[0] != v.o.Member && v.order.Voter(voters[0])
+	if voters != nil && !(alone && v.handsOver(voters[0])) {
 		v.order.Vote(voters, v.members, v.gone)
 	}
+}
+
+// handsOver has another member lead, and reports whether it may come to that yet.
+func (v *Voting) handsOver(to uint32) bool {
+	if v.hands >= handOvers*handOverTicks {
+		return false
+	}
+	if v.hands%handOverTicks == 0 {
+		v.order.HandOver(to)
+	}
+	v.hands++
+	return true
 }
 
 // retires has a leader that is no member any more hand over, and reports whether it does nothing else. If there is
 // nobody who could lead, or nobody does, it goes by the rule first.
 func (v *Voting) retires(peers []quorum.Peer) bool {
 	if !slices.Contains(v.gone, v.o.Member) {
-		v.leaves = 0
 		return false
 	}
 	var heir *quorum.Peer
@@ -71,17 +87,10 @@ func (v *Voting) retires(peers []quorum.Peer) bool {
 			heir = p
 		}
 	}
-	if heir == nil || v.leaves >= handOvers*handOverTicks {
-		return false
-	}
-	if v.leaves%handOverTicks == 0 {
-		v.order.HandOver(heir.Member)
-	}
-	v.leaves++
-	return true
+	return heir != nil && v.handsOver(heir.Member)
 }
 
-// handOverTicks is how long a leader that is no member waits for another one to lead before it asks again, handOvers
+// handOverTicks is how long a leader that is not to lead waits for another one to do so before it asks again, handOvers
 // times.
 const (
 	handOverTicks = 20

@@ -310,15 +310,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	if err := l.notices.Open(ctx, noticesOf(l)); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Options{
-		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
-		Order: ordering.Options{Storage: l.order.disk}, GoneTicks: core.Ticks(l.config.Expel()),
-		Certify: certify.Options{KeysMax: l.config.Limits.CertifyKeys}, Room: l.node.files.Room,
-		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
-		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
-		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,
-		KeptItemsMax: flow.Kept(l.config.Limits.FlowLag), KeptBytesMax: flow.Kept(l.config.Limits.FlowLagBytes),
-	})
+	e, err := engine.New(engineOf(l, from))
 	if err != nil {
 		return &failure.Fatal{Err: err}
 	}
@@ -330,6 +322,20 @@ func (l *life) open(ctx context.Context) (err error) {
 	l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
 	l.shows, l.submitted.watcher = showOf(l), watcher.New(watcherOf(l))
 	return nil
+}
+
+// engineOf is a replica as its engine needs it, which starts from a checkpoint.
+func engineOf(l *life, from *engine.Checkpoint) engine.Options {
+	return engine.Options{
+		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
+		Order: ordering.Options{Storage: l.order.disk}, GoneTicks: core.Ticks(l.config.Expel()),
+		Copies: l.config.MinCopies, Certify: certify.Options{KeysMax: l.config.Limits.CertifyKeys},
+		Room:          l.node.files.Room,
+		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
+		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
+		PendingMax: l.config.Limits.PendingItems, QueueBytesMax: l.config.Limits.ApplyQueueBytes,
+		KeptItemsMax: flow.Kept(l.config.Limits.FlowLag), KeptBytesMax: flow.Kept(l.config.Limits.FlowLagBytes),
+	}
 }
 
 // coreOf is a replica as its core needs it.

@@ -45,7 +45,8 @@ func votesOf(t *tenure) (list []show.Votes) {
 		expel = 0
 	}
 	for _, l := range t.all() {
-		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel}
+		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel,
+			Copies: t.node.config.MinCopies}
 		for _, m := range l.others.peers.All() {
 			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
 				v.There = append(v.There, m)

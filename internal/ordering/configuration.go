@@ -71,7 +71,9 @@ func (o *Order) reconfigure(appended, committed []*pb.Entry) (done []Configured)
 			panic(fmt.Sprintf("ordering: entry %d is no change of the configuration that this build understands: %v",
 				e.GetIndex(), err))
 		}
+		before := c.state
 		c.state = o.node.ApplyConfChange(change)
+		o.alone.leave(before, c.state, e.GetIndex())
 		c.open = slices.DeleteFunc(c.open, func(i uint64) bool { return i <= e.GetIndex() })
 		done = append(done, Configured{e.GetIndex(), c.state})
 		o.claims.count(c.state)
@@ -133,31 +135,32 @@ type Peer struct {
 	Member uint32
 	Voter  bool
 	Silent int    // ticks since a message of it came, or since this member leads
-	Lag    uint64 // entries of the leader's log that are not known to be on its disk
+	Has    uint64 // the last entry of the leader's log that is known to be on its disk; zero of the leader
+	Lag    uint64 // how many there are behind that
 }
 
-// Peers returns who gets the log, in the order of their numbers; nil at a member that does not lead, and while a change
-// of the configuration is under way.
-func (o *Order) Peers() (list []Peer) {
+// Peers returns who gets the log, in the order of their numbers; nil at a member that does not lead. Settled is whether
+// no change of the configuration is under way, so that one can be.
+func (o *Order) Peers() (list []Peer, settled bool) {
 	st := o.node.BasicStatus()
-	joint := len(o.changes.state.GetVotersOutgoing()) > 0
-	if st.RaftState != raft.StateLeader || joint || len(o.changes.open) > 0 || o.feed.known < o.changes.unread {
-		return nil
+	if st.RaftState != raft.StateLeader {
+		return nil, false
 	}
 	last, err := o.storage.LastIndex()
 	if err != nil {
-		return nil // the owner's next write fails, too
+		return nil, false // the owner's next write fails, too
 	}
 	o.node.WithProgress(func(id uint64, kind raft.ProgressType, p tracker.Progress) {
 		m := Peer{Member: uint32(id), Voter: kind == raft.ProgressTypePeer}
 		if m.Member != o.member {
 			m.Silent = int(o.ticks - max(o.heard[m.Member], o.leads))
-			m.Lag = last - min(last, p.Match)
+			m.Has, m.Lag = p.Match, last-min(last, p.Match)
 		}
 		list = append(list, m)
 	})
 	slices.SortFunc(list, func(a, b Peer) int { return int(a.Member) - int(b.Member) })
-	return list
+	joint := len(o.changes.state.GetVotersOutgoing()) > 0
+	return list, !joint && len(o.changes.open) == 0 && o.feed.known >= o.changes.unread
 }
 
 // Vote has a leader propose that these members vote, that others only get the log, those included that do already, and
@@ -169,8 +172,8 @@ func (o *Order) Vote(voters, others, gone []uint32) {
 		change.Changes = append(change.Changes,
 			&pb.ConfChangeSingle{Type: kind.Enum(), NodeId: proto.Uint64(uint64(member))})
 	}
-	peers := o.Peers()
-	if len(peers) == 0 {
+	peers, settled := o.Peers()
+	if !settled {
 		return
 	}
 	for _, p := range peers {

@@ -58,11 +58,11 @@ func TestVote(t *testing.T) {
 	}
 }
 
-// TestPeers: a leader knows who is silent since when, and who lacks what; and says nothing while a change is under way.
+// TestPeers: a leader knows who is silent since when, and who lacks what, and whether a change is under way.
 func TestPeers(t *testing.T) {
 	ps := peers(t, 4)
 	lead(t, ps, 0, "a")
-	if ps[1].Peers() != nil {
+	if list, settled := ps[1].Peers(); list != nil || settled {
 		t.Error("a follower knows the others")
 	}
 	for range 50 {
@@ -75,7 +75,11 @@ func TestPeers(t *testing.T) {
 		ps[0].Tick()
 		settle(t, ps)
 	}
-	for _, p := range ps[0].Peers() {
+	list, settled := ps[0].Peers()
+	if !settled {
+		t.Error("a change is under way")
+	}
+	for _, p := range list {
 		away := p.Member == 4
 		if !p.Voter || (p.Silent >= 20) != away || (p.Lag == 1) != away || p.Lag > 1 || p.Silent > 25 {
 			t.Errorf("%+v", p)
@@ -85,8 +89,8 @@ func TestPeers(t *testing.T) {
 	for ps[0].HasReady() {
 		ps[0].carry(t, func(Message) {})
 	}
-	if got := ps[0].Peers(); got != nil {
-		t.Errorf("while who votes changes it says %+v", got)
+	if _, settled := ps[0].Peers(); settled {
+		t.Error("who votes changes, and no change is under way")
 	}
 }
 

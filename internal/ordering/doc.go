@@ -39,6 +39,12 @@
 //	    itself (O7) behind a change that is not known to be decided, nor while two configurations count, nor by claims
 //	    of members that do not vote. (Ongaro, Consensus: Bridging Theory and Practice, 4.3.)
 //
+//	O10 What one voter decides alone is on its disk only, which O1 calls a majority. Where the owner says so
+//	    (Options.Alone), that voter hands it out once all others have it that it does not Forgo, and others once they
+//	    have it on their own disks. Raft does not wait. When others vote as well, that ends with the first entry that
+//	    they have decided behind the change. The one that voted is told by nobody, and so hands out nothing, while it
+//	    does not lead.
+//
 // Every method must be called from one goroutine. Time is Tick.
 //
 // What it does not do: decide which transactions commit, retry proposals, do IO.

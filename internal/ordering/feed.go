@@ -16,14 +16,16 @@ type feed struct {
 	given    uint64 // last entry handed out
 	readable uint64 // last committed entry that is certainly in storage
 	known    uint64 // last committed entry raft told of
+	limit    uint64 // nothing behind it is handed out yet
 }
 
 func newFeed(s Storage, start, bytesMax uint64) feed {
-	return feed{storage: s, bytesMax: bytesMax, given: start, readable: start, known: start}
+	return feed{storage: s, bytesMax: bytesMax, given: start, readable: start, known: start,
+		limit: ^uint64(0)}
 }
 
 // due reports whether there is something to be read from storage.
-func (f *feed) due() bool { return !f.paused && f.given < f.readable }
+func (f *feed) due() bool { return !f.paused && f.given < min(f.readable, f.limit) }
 
 // take notes what raft says is committed and returns what is to be handed out. What is
 // committed now may not be in storage before the next advance, or something older may be in its
@@ -39,11 +41,11 @@ func (f *feed) take(committed []*pb.Entry) []*pb.Entry {
 	switch {
 	case f.paused:
 		return nil
-	case upToDate:
+	case upToDate && f.known <= f.limit:
 		f.given = f.known
 		return committed
 	case f.due():
-		entries, err := f.storage.Entries(f.given+1, f.readable+1, f.bytesMax)
+		entries, err := f.storage.Entries(f.given+1, min(f.readable, f.limit)+1, f.bytesMax)
 		if err != nil || len(entries) == 0 {
 			panic(fmt.Sprintf("ordering: committed entries from %d on cannot be read: %v", f.given+1, err))
 		}

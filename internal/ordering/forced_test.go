@@ -87,9 +87,10 @@ func TestForce(t *testing.T) {
 		for alone.HasReady() {
 			alone.carry(t, func(Message) {})
 		}
-		if got := alone.Voters(); len(got) != 1 || got[0] != best.member || len(alone.Peers()) != 1 ||
+		told, settled := alone.Peers()
+		if got := alone.Voters(); len(got) != 1 || got[0] != best.member || len(told) != 1 || !settled ||
 			alone.delivered[len(alone.delivered)-1] != "later" {
-			t.Errorf("seed %d: %v vote, %v are told, and it is given %v", seed, got, alone.Peers(), alone.delivered)
+			t.Errorf("seed %d: %v vote, %v are told, and it is given %v", seed, got, told, alone.delivered)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type Options struct {
 	Weigh func(data []byte) int
 	// Author says which member has proposed an entry, zero if nobody knows; nil: nobody ever does. See O7.
 	Author func(data []byte) uint32
+	// Alone has what one voter decides alone wait until others have it as well; see O10.
+	Alone bool
 	// Logger receives raft's own messages; nil discards them.
 	Logger raft.Logger
 }
@@ -85,6 +87,7 @@ type Order struct {
 	next       succession
 	claims     claims
 	changes    changes
+	alone      alone
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last sent something
 	leads      uint64                 // the tick since which this member leads
@@ -159,6 +162,7 @@ func New(o Options) (*Order, error) {
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
 		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
 		claims: newClaims(o.Author, o.Member, conf), changes: changes{state: conf, unread: last},
+		alone: alone{waits: o.Alone},
 		heard: map[uint32]uint64{}, readmitted: map[uint32]readmission{}}, nil
 }
 
@@ -267,7 +271,10 @@ func (o *Order) Release() {
 func (o *Order) View() View { return o.view }
 
 // HasReady reports whether Ready has work.
-func (o *Order) HasReady() bool { return o.node.HasReady() || o.free() || o.feed.due() }
+func (o *Order) HasReady() bool {
+	o.feed.limit = o.limit()
+	return o.node.HasReady() || o.free() || o.feed.due()
+}
 
 // free reports whether held proposals may go.
 func (o *Order) free() bool {
@@ -292,7 +299,10 @@ func (o *Order) Ready() Ready {
 	if st.Lead == uint64(o.member) && o.view.Leader != o.member {
 		o.leads = o.ticks
 	}
-	o.view = View{Leader: uint32(st.Lead), Term: st.HardState.GetTerm()}
+	if view := (View{Leader: uint32(st.Lead), Term: st.HardState.GetTerm()}); view != o.view {
+		o.view, o.alone.forgo = view, nil
+	}
+	o.feed.limit = o.limit()
 	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync || len(configured) > 0, Configured: configured}
 	if !raft.IsEmptyHardState(o.ready.HardState) {
 		r.HardState = o.ready.HardState

@@ -9,13 +9,18 @@
 // Invariants:
 //
 //	Q1  Nothing is wanted while all voters are there, but more of them.
-//	Q2  The leader votes. So do VotersMin members at least, or all of fewer: else the last copy of a commit could be
-//	    lost with one that is only away.
-//	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote.
+//	Q2  The leader votes, but for Q3. So do as many members at least as make the copies wanted a majority, or all of
+//	    fewer: else the last copy of a commit could be lost with one that is only away.
+//	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote, or if one
+//	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
 //	    for each time before; and has what has been decided, but for LagMax entries.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what
 //	    was begun could not be ended without it.
+//
+//	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that have
+//	    what was decided before, until they are gone, or have taken nothing for as long. So there is one copy only
+//	    where the others are known to be gone; and none of them can go on without it.
 //
 // View says in advance what becomes of a cluster that loses members, by the same rule (View.AtOnce, View.InTurn):
 //

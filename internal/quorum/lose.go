@@ -11,6 +11,7 @@ type View struct {
 	Voters  []uint32
 	There   []uint32 // those that can be heard, and so can vote if they are to
 	Changes bool     // who votes changes, by a Rule
+	Least   int      // copies of a commit that there are to be; zero means Copies
 }
 
 // Loss is what becomes of the rest of a View.
@@ -85,7 +86,7 @@ func (v View) Removed(member uint32) Loss {
 	out := func(list []uint32) []uint32 {
 		return slices.DeleteFunc(slices.Clone(list), func(m uint32) bool { return m == member })
 	}
-	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes}
+	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes, Least: v.Least}
 	var good []Peer
 	for _, m := range rest.There {
 		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
@@ -96,12 +97,13 @@ func (v View) Removed(member uint32) Loss {
 		gone, silent = gone+silent, 0
 	}
 	all := Loss{GoesOn: v.elects(), Copies: len(v.Members), Another: true}
+	rule := New(0, v.Least)
 	for _, p := range good {
 		if !p.Voter {
 			continue
 		}
 		next := rest
-		if to := wanted(p.Member, good, len(rest.Members), len(v.Voters), gone); to != nil && silent == 0 {
+		if to := rule.wanted(p.Member, good, len(rest.Members), len(v.Voters), gone); to != nil && silent == 0 {
 			next.Voters = to
 		}
 		l := next.AtOnce(nil)
@@ -138,6 +140,9 @@ func (v View) elects() bool { return 2*v.here() > len(v.Voters) }
 
 // copies is how many copies of a commit that was acknowledged in v the rest of it has at least.
 func (v View) copies(rest View) int {
+	if v.Least == 1 && v.Changes && len(v.Voters) == 1 {
+		return len(rest.There) // it waits for all
+	}
 	return max(0, len(v.Voters)/2+1-(v.here()-rest.here()))
 }
 
@@ -150,12 +155,13 @@ func (v View) settled() (list []View) {
 	for _, m := range v.There {
 		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
 	}
+	rule := New(0, v.Least)
 	for _, p := range good {
 		if !p.Voter {
 			continue
 		}
 		next := v
-		if to := wanted(p.Member, good, len(v.Members), len(v.Voters), len(v.Voters)-v.here()); to != nil {
+		if to := rule.wanted(p.Member, good, len(v.Members), len(v.Voters), len(v.Voters)-v.here()); to != nil {
 			next.Voters = to
 		}
 		if !slices.ContainsFunc(list, func(s View) bool { return slices.Equal(s.Voters, next.Voters) }) {

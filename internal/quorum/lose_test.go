@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -62,6 +63,7 @@ func most(some, voters []uint32) bool { return len(both(some, voters)) > len(vot
 type played struct {
 	all     []uint32
 	changes bool
+	least   int
 	known   map[string][]uint32
 }
 
@@ -72,7 +74,7 @@ func (p *played) settles(leader uint32, voters, there []uint32) []uint32 {
 		return v
 	}
 	const gone = 20
-	r := New(gone)
+	r := New(gone, p.least)
 	for tick := range 4 * gone {
 		if !p.changes {
 			break // nobody asks the rule
@@ -105,18 +107,21 @@ func (p *played) lose(voters, there []uint32, lost [][]uint32, copies int, end f
 	rest := slices.DeleteFunc(slices.Clone(there), func(m uint32) bool { return slices.Contains(lost[0], m) })
 	if most(rest, voters) {
 		for _, leader := range both(rest, voters) {
-			p.lose(p.settles(leader, voters, rest), rest, lost[1:], min(copies, fewest(voters, there, rest)), end)
+			p.lose(p.settles(leader, voters, rest), rest, lost[1:], min(copies, p.fewest(voters, there, rest)), end)
 		}
 		return
 	}
 	for _, more := range lost[1:] { // nobody leads any more, and nothing is copied
 		rest = slices.DeleteFunc(rest, func(m uint32) bool { return slices.Contains(more, m) })
 	}
-	end(voters, rest, false, min(copies, fewest(voters, there, rest)))
+	end(voters, rest, false, min(copies, p.fewest(voters, there, rest)))
 }
 
 // fewest is how many members that are left have a commit, of each majority of voters that may have acknowledged it.
-func fewest(voters, there, rest []uint32) int {
+func (p *played) fewest(voters, there, rest []uint32) int {
+	if p.changes && p.least == 1 && len(voters) == 1 {
+		return len(rest) // it waits for all that are there
+	}
 	least := len(voters)
 	for _, who := range subsets(both(voters, there)) {
 		if most(who, voters) {
@@ -130,22 +135,26 @@ func fewest(voters, there, rest []uint32) int {
 // whoever votes and is there, each set that is lost, at once and in each order.
 func TestLose(t *testing.T) {
 	cases, goOn := 0, 0
-	for n := uint32(3); n <= 5; n++ {
+	for n := uint32(2); n <= 5; n++ {
 		var all []uint32
 		for m := range n {
 			all = append(all, m+1)
 		}
 		for _, voters := range subsets(all) {
-			if len(voters) != len(all) && len(voters) != 3 {
-				continue // the rule makes no such
-			}
 			for _, there := range subsets(all) {
-				for _, changes := range []bool{true, false} {
+				for _, how := range []struct {
+					changes bool
+					copies  int
+				}{{true, 0}, {false, 0}, {true, 1}, {true, 3}} {
+					least := min(2*cmp.Or(how.copies, Copies)-1, len(all))
+					if len(voters) != len(all) && (len(voters) < least || len(voters)%2 == 0) {
+						continue // the rule makes no such
+					}
 					if !most(there, voters) {
 						continue // it does not go on before
 					}
-					p := &played{all: all, changes: changes, known: map[string][]uint32{}}
-					v := View{Members: all, Voters: voters, There: there, Changes: changes}
+					p := &played{all: all, changes: how.changes, least: how.copies, known: map[string][]uint32{}}
+					v := View{Members: all, Voters: voters, There: there, Changes: how.changes, Least: how.copies}
 					for _, lost := range subsets(there) {
 						once := compare(t, p, v, lost, v.AtOnce(lost), [][][]uint32{{lost}})
 						var turns [][][]uint32
@@ -153,7 +162,7 @@ func TestLose(t *testing.T) {
 							turns = append(turns, inTurns(order))
 						}
 						turn := compare(t, p, v, lost, v.InTurn(lost), turns)
-						if once && !turn {
+						if once && !turn && how.copies != 1 { // there others may vote after the first loss
 							t.Errorf("%+v goes on without %v at once, and not one after the other", v, lost)
 						}
 						if cases++; turn {
@@ -204,17 +213,25 @@ func TestLoseShown(t *testing.T) {
 		lost       []uint32
 		once, turn Loss
 	}{
-		{"two of five", View{five, five, five, true}, []uint32{1, 2},
+		{"two of five", View{five, five, five, true, 0}, []uint32{1, 2},
 			Loss{true, []uint32{3, 4, 5}, 1, true}, Loss{true, []uint32{3, 4, 5}, 1, true}},
-		{"three of five", View{five, five, five, true}, []uint32{1, 2, 3},
+		{"three of five", View{five, five, five, true, 0}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{true, []uint32{3, 4, 5}, 1, false}},
-		{"three of five, whose voters are fixed", View{five, five, five, false}, []uint32{1, 2, 3},
+		{"three of five, whose voters are fixed", View{five, five, five, false, 0}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{false, five, 2, false}},
-		{"one of three", View{five[:3], five[:3], five[:3], true}, []uint32{1},
+		{"one of three", View{five[:3], five[:3], five[:3], true, 0}, []uint32{1},
 			Loss{true, []uint32{1, 2, 3}, 1, false}, Loss{true, []uint32{1, 2, 3}, 1, false}},
-		{"two learners", View{five, []uint32{1, 2, 3}, five, true}, []uint32{4, 5},
+		{"two learners", View{five, []uint32{1, 2, 3}, five, true, 0}, []uint32{4, 5},
 			Loss{true, []uint32{1, 2, 3}, 2, true}, Loss{true, []uint32{1, 2, 3}, 2, true}},
-		{"nobody", View{five, five, five, true}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
+		{"one of three, and one is enough", View{five[:3], five[:3], five[:3], true, 1}, []uint32{1},
+			Loss{true, []uint32{2}, 1, false}, Loss{true, []uint32{2}, 1, false}},
+		{"who only keeps a copy", View{five[:2], five[:1], five[:2], true, 1}, []uint32{2},
+			Loss{true, []uint32{1}, 1, false}, Loss{true, []uint32{1}, 1, false}},
+		{"the only one that votes", View{five[:2], five[:1], five[:2], true, 1}, []uint32{1},
+			Loss{false, []uint32{1}, 1, false}, Loss{false, []uint32{1}, 1, false}},
+		{"one of five, of three copies", View{five, five, five, true, 3}, []uint32{1},
+			Loss{true, five, 2, true}, Loss{true, five, 2, true}},
+		{"nobody", View{five, five, five, true, 0}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
 	} {
 		if got := c.v.AtOnce(c.lost); fmt.Sprint(got) != fmt.Sprint(c.once) {
 			t.Errorf("%s, at once: %+v, want %+v", c.name, got, c.once)
@@ -239,9 +256,9 @@ func TestRemoved(t *testing.T) {
 				continue
 			}
 			for _, there := range subsets(all) {
-				for _, changes := range []bool{true, false} {
+				for i, changes := range []bool{true, false, true} {
 					for _, m := range all {
-						v := View{Members: all, Voters: voters, There: there, Changes: changes}
+						v := View{Members: all, Voters: voters, There: there, Changes: changes, Least: i / 2}
 						said := v.Removed(m)
 						if said.GoesOn {
 							goOn++
@@ -262,9 +279,9 @@ func removed(t *testing.T, v View, member uint32, said Loss) {
 	rest := slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return m == member })
 	leaders, goes, another, copies := both(rest, v.Voters), most(v.There, v.Voters), true, len(v.Members)
 	for _, leader := range leaders {
-		r, voters := New(0), v.Voters
+		r, voters := New(0, v.Least), v.Voters
 		if v.Changes {
-			r = New(gone)
+			r = New(gone, v.Least)
 		}
 		for tick := range 4 * gone {
 			var peers []Peer
@@ -281,7 +298,11 @@ func removed(t *testing.T, v View, member uint32, said Loss) {
 				voters = to
 			}
 		}
-		goes, copies = goes && most(rest, voters), min(copies, len(voters)/2+1)
+		has := len(voters)/2 + 1
+		if v.Least == 1 && len(voters) == 1 {
+			has = len(rest)
+		}
+		goes, copies = goes && most(rest, voters), min(copies, has)
 		for _, m := range rest {
 			left := slices.DeleteFunc(slices.Clone(rest), func(x uint32) bool { return x == m })
 			another = another && most(left, voters)

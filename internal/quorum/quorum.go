@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// VotersMin members vote at least, or all if there are fewer.
-	VotersMin = 3
-	// LagMax is how many entries a member may lack that is to vote again.
+	// Copies of a commit that is acknowledged there are at least, unless somebody says otherwise.
+	Copies = 2
+	// LagMax is how many entries a member may lack that is to vote again, or is waited for.
 	LagMax = 1024
 	// presentTicks is for how long a member may be silent that is there: some heartbeats.
 	presentTicks = 10
@@ -21,6 +21,7 @@ type Peer struct {
 	Member uint32
 	Voter  bool
 	Silent int    // ticks for which nothing was heard of it
+	Has    uint64 // its last entry
 	Lag    uint64 // entries that it lacks
 	Leaves bool   // it is no member any more
 }
@@ -28,6 +29,7 @@ type Peer struct {
 // Rule is a leader's, from when it leads until it does no longer.
 type Rule struct {
 	goneTicks int
+	copies    int
 	seen      map[uint32]*seen
 }
 
@@ -35,10 +37,25 @@ type Rule struct {
 type seen struct {
 	present int // ticks since when it is there without a break
 	times   int // that it was gone, as a voter
+	keeps   keeps
+	has     uint64
+	stays   int // ticks for which it has taken nothing of what it lacks
 }
 
-// New makes a rule by which a member is gone that was silent for so many ticks; zero: none is ever.
-func New(goneTicks int) *Rule { return &Rule{goneTicks: goneTicks, seen: map[uint32]*seen{}} }
+// keeps is whether a member has what was delivered, so that a leader that votes alone has to wait for it (Q7).
+type keeps int
+
+const (
+	keepsPerhaps keeps = iota // it was not heard of, or just now
+	keepsAll
+	keepsLess
+)
+
+// New makes a rule by which a member is gone that was silent for so many ticks; zero: none is ever. There are to be so
+// many copies of what is acknowledged, with one there is; zero means Copies.
+func New(goneTicks, copies int) *Rule {
+	return &Rule{goneTicks: goneTicks, copies: cmp.Or(copies, Copies), seen: map[uint32]*seen{}}
+}
 
 // Reset forgets what was seen: this member leads no longer.
 func (r *Rule) Reset() { clear(r.seen) }
@@ -68,7 +85,18 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 			good = append(good, p)
 		}
 	}
-	return wanted(leader, good, members, voters, gone)
+	return r.wanted(leader, good, members, voters, gone)
+}
+
+// Released are members that a leader which votes alone does not wait for (Q7), in ascending order.
+func (r *Rule) Released() (list []uint32) {
+	for m, s := range r.seen { // order-free: they are sorted
+		if s.keeps == keepsLess {
+			list = append(list, m)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // gone reports whether a member does not count any more where it votes.
@@ -76,13 +104,28 @@ func (r *Rule) gone(p Peer) bool { return p.Leaves || r.goneTicks > 0 && p.Silen
 
 // wanted are those of good, who can vote, that are to; nil if it is to stay as it is, with so many members, and so many
 // voters of which some are gone.
-func wanted(leader uint32, good []Peer, members, voters, gone int) []uint32 {
-	least := min(VotersMin, members)
+func (r *Rule) wanted(leader uint32, good []Peer, members, voters, gone int) []uint32 {
+	least := min(2*r.copies-1, members) // of which a majority are so many
 	n := max(len(good)-1+len(good)%2, least)
-	if n > len(good) || gone == 0 && n <= voters {
+	switch {
+	case n > len(good):
+		return nil
+	case n == 1 && r.copies == 1:
+		return alone(good, voters, gone)
+	case gone == 0 && n <= voters:
 		return nil
 	}
 	return chosen(leader, slices.Clone(good), n)
+}
+
+// alone is who votes of two that can: the first one, whoever leads, so that it is the same one in the order of every
+// database. Nil if it does.
+func alone(good []Peer, voters, gone int) []uint32 {
+	first := good[0]
+	if gone == 0 && voters == 1 && first.Voter {
+		return nil
+	}
+	return []uint32{first.Member}
 }
 
 // look notes how a member is.
@@ -97,6 +140,17 @@ func (r *Rule) look(p Peer) {
 	}
 	if s.present++; p.Silent > presentTicks {
 		s.present = 0
+	}
+	if s.stays++; p.Lag == 0 || p.Has != s.has {
+		s.stays, s.has = 0, p.Has
+	}
+	switch {
+	case r.gone(p) || r.goneTicks > 0 && s.stays >= r.goneTicks: // it may be heard, and not hear
+		s.keeps = keepsLess
+	case p.Lag <= LagMax && p.Silent <= presentTicks:
+		s.keeps = keepsAll
+	case s.keeps == keepsPerhaps && s.present > 2*presentTicks:
+		s.keeps = keepsLess
 	}
 }
 

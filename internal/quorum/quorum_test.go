@@ -47,7 +47,7 @@ func TestWanted(t *testing.T) {
 			map[uint32]int{6: gone, 7: gone}, []uint32{1, 2, 3, 4, 5}},
 		{"two are all there ever were", 1, []uint32{1, 2}, nil, map[uint32]int{2: gone}, nil},
 	} {
-		r := New(gone)
+		r := New(gone, 0)
 		var got []uint32
 		for range 3 * gone {
 			got = r.Tick(c.leader, members(c.voters, c.learners, c.silent))
@@ -80,7 +80,7 @@ func TestWanted(t *testing.T) {
 		{"a second one is not there yet", []uint32{1}, []uint32{2}, nil, map[uint32]int{2: gone}, nil},
 	} {
 		for _, after := range []int{gone, 0} {
-			r := New(after)
+			r := New(after, 0)
 			var got []uint32
 			for range 3 * gone {
 				list := members(c.voters, c.learners, c.silent)
@@ -94,7 +94,7 @@ func TestWanted(t *testing.T) {
 			}
 		}
 	}
-	never := New(0)
+	never := New(0, 0)
 	if got := never.Tick(1, members([]uint32{1, 2, 3, 4}, nil, map[uint32]int{3: gone})); got != nil {
 		t.Errorf("wants %v, and is to want nothing", got)
 	}
@@ -115,7 +115,7 @@ func back(t *testing.T, r *Rule) int {
 // TestBack: who was away votes again when it has been there for long, and has what was decided; the longer the oftener
 // it was away, but not for ever (Q4).
 func TestBack(t *testing.T) {
-	r := New(gone)
+	r := New(gone, 0)
 	for times, want := range []int{gone, 2 * gone, 4 * gone, 8 * gone, 16 * gone, 16 * gone, 16 * gone} {
 		for n := range gone + 1 {
 			r.Tick(1, members([]uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{4: n, 5: n}))
@@ -147,4 +147,89 @@ func TestBack(t *testing.T) {
 	if r.Tick(1, list) == nil {
 		t.Error("wants nothing, and all have been there for long")
 	}
+}
+
+// TestOneCopy: where one copy is enough, of two that are there the first one votes alone.
+func TestOneCopy(t *testing.T) {
+	for _, c := range []struct {
+		about            string
+		leader           uint32
+		voters, learners []uint32
+		silent           map[uint32]int
+		want             []uint32
+	}{
+		{"one of three is gone", 2, []uint32{1, 2, 3}, nil, map[uint32]int{3: gone}, []uint32{1}},
+		{"the first of three is gone", 3, []uint32{1, 2, 3}, nil, map[uint32]int{1: gone}, []uint32{2}},
+		{"one of three, and another is on its way out", 2, []uint32{1, 2, 3}, nil,
+			map[uint32]int{3: gone, 1: presentTicks + 1}, nil},
+		{"two that are there", 2, []uint32{1, 2}, nil, nil, []uint32{1}},
+		{"one, and another one", 1, []uint32{1}, []uint32{2}, nil, nil},
+		{"one, and the first one is back", 2, []uint32{2}, []uint32{1}, nil, []uint32{1}},
+		{"one, and the first one is not", 2, []uint32{2}, []uint32{1}, map[uint32]int{1: gone}, nil},
+		{"a third one is back", 1, []uint32{1}, []uint32{2, 3}, nil, []uint32{1, 2, 3}},
+		{"three that are there", 1, []uint32{1, 2, 3}, nil, nil, nil},
+	} {
+		r := New(gone, 1)
+		var got []uint32
+		for range 3 * gone {
+			got = r.Tick(c.leader, members(c.voters, c.learners, c.silent))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+	}
+}
+
+// TestReleased: a leader that votes alone waits for who has what was delivered, until it is gone or takes nothing any
+// more, and for who may have it (Q7).
+func TestReleased(t *testing.T) {
+	r := New(gone, 1)
+	p := Peer{Member: 2}
+	tick := func(n int, waits bool, about string) {
+		t.Helper()
+		for range n {
+			r.Tick(1, []Peer{{Member: 1, Voter: true}, p})
+		}
+		if got := r.Released(); slices.Contains(got, 2) == waits {
+			t.Errorf("%s: it does not wait for %v", about, got)
+		}
+	}
+	for p.Silent = range gone {
+		tick(1, true, "not heard of since it leads")
+	}
+	p.Silent = gone
+	tick(1, false, "gone")
+	p.Silent, p.Lag = 0, LagMax+1
+	for range 3 * gone {
+		p.Has++
+		tick(1, false, "back, and it lacks much")
+	}
+	p.Lag = LagMax
+	tick(1, true, "it has nearly caught up")
+	p.Lag = 2 * LagMax
+	for range 3 * gone {
+		p.Has++
+		tick(1, true, "it is slow, and takes what it lacks")
+	}
+	p.Lag = 0
+	for p.Silent = range gone {
+		tick(1, true, "it is silent")
+	}
+	p.Silent = gone
+	tick(1, false, "it is gone again")
+	p.Silent, p.Lag = 0, 0
+	tick(3*gone, true, "it is back, and lacks nothing")
+	p.Lag = 1
+	tick(gone-1, true, "it takes nothing")
+	tick(3*gone, false, "it has taken nothing for long")
+	p.Has++
+	tick(1, true, "it takes something again")
+	p.Leaves = true
+	tick(1, false, "it is no member any more")
+	if r.Reset(); len(r.Released()) > 0 {
+		t.Errorf("another leader does not wait for %v", r.Released())
+	}
+	p = Peer{Member: 2, Lag: LagMax + 1}
+	tick(2*presentTicks, true, "just heard of")
+	tick(1, false, "heard of, and it lacks much")
 }

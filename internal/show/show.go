@@ -54,7 +54,7 @@ var columns = map[string][]string{
 		"differs", "version"},
 	"members":   {"number", "member", "address", "clients"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
-	"votes":     {"database", "number", "member", "votes", "there", "expel_after"},
+	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies"},
 	"counters":  {"name", "value"},
 	"metrics":   {"name", "labels", "value", "help"},
 	"waits":     {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},

@@ -52,7 +52,8 @@ func shown(t *testing.T) *Replica {
 		},
 		Copies: func(uint32) uint32 { return 0 },
 		Votes: func() []Votes {
-			return []Votes{{Database: "x", Voters: []uint32{1, 3}, There: []uint32{1, 2}, Expel: 10 * time.Second},
+			return []Votes{{Database: "x", Voters: []uint32{1, 3}, There: []uint32{1, 2}, Expel: 10 * time.Second,
+				Copies: 1},
 				{Database: "y"}}
 		},
 		Settings: func() *config.Limits { return &config.Limits{Sessions: 5, LogRetention: -1} },
@@ -117,8 +118,8 @@ func TestStatus(t *testing.T) {
 
 // TestVotes: who votes in which database, and who is there.
 func TestVotes(t *testing.T) {
-	const want = "[[x 1 a yes yes 10s] [x 2 b no yes 10s] [x 3 c yes no 10s] " +
-		"[y 1 a no no never] [y 2 b no no never] [y 3 c no no never]]"
+	const want = "[[x 1 a yes yes 10s 1] [x 2 b no yes 10s 1] [x 3 c yes no 10s 1] " +
+		"[y 1 a no no never 0] [y 2 b no no never 0] [y 3 c no no never 0]]"
 	if got := fmt.Sprint(shown(t).Show("votes").Rows); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -12,6 +12,7 @@ type Votes struct {
 	Voters   []uint32
 	There    []uint32      // members that can be heard
 	Expel    time.Duration // after which a member that is silent no longer votes; zero: it does for ever
+	Copies   int           // that there are to be of what is acknowledged
 }
 
 // votes has one row per database and member.
@@ -24,7 +25,8 @@ func (r *Replica) votes() (rows [][]string) {
 		}
 		for _, m := range r.Members() {
 			rows = append(rows, []string{v.Database, strconv.FormatUint(uint64(m.Member), 10), m.Name,
-				said[slices.Contains(v.Voters, m.Member)], said[slices.Contains(v.There, m.Member)], after})
+				said[slices.Contains(v.Voters, m.Member)], said[slices.Contains(v.There, m.Member)], after,
+				strconv.Itoa(v.Copies)})
 		}
 	}
 	return rows

@@ -93,6 +93,7 @@ func (m *member) start() {
 	s := &m.w.swarm
 	e, err := engine.New(engine.Options{
 		Member: m.id, Incarnation: known, Position: p, Checkpoint: from, GoneTicks: m.w.truth.voting.goneTicks,
+		Copies:        m.w.truth.voting.copies,
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,
@@ -166,6 +167,7 @@ func (m *member) tick(life uint64) {
 			m.engine.Strain(m.w.swarm.scarce, m.w.swarm.stuck)
 			m.w.truth.voting.removal.look(m)
 			m.engine.Tick()
+			m.w.truth.voting.ticked(m)
 			m.wake()
 		}
 		m.tick(life)

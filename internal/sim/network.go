@@ -46,6 +46,7 @@ func (n *network) send(from, to *member, data []byte) {
 	sent := n.carry(&n.raft, from, to, func() {
 		n.w.stats.Net.Frames++
 		must(to.engine.Step(from.id, data))
+		n.w.truth.voting.hears(to, from, data)
 		to.wake()
 	})
 	if !sent && n.w.rnd.chance(500) {

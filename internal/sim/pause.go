@@ -32,6 +32,7 @@ func (w *world) pauses() {
 		m.in(func() {
 			for range n {
 				m.engine.Tick()
+				m.w.truth.voting.ticked(m)
 			}
 			m.wake()
 		})()

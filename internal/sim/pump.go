@@ -40,6 +40,7 @@ func (m *member) pump() {
 	m.w.truth.voting.proposes(m.pumping.last, rd.Entries)
 	m.pumping.last = m.w.now
 	m.w.truth.voting.configured(m, rd.Configured)
+	m.w.truth.voting.gives(m, rd.Delivered)
 	if m.frames(rd.Early); m.dies() {
 		return
 	}

@@ -25,6 +25,8 @@ var votingBugs = []string{"claims-of-old-configuration", "claims-beyond-changes"
 // voting is who votes, as the order has it.
 type voting struct {
 	goneTicks int
+	copies    int // zero: as many as usually
+	alone     alone
 	rnd       *random
 	decided   []ordering.Configured // changes, in their order
 	newest    struct{ term, index uint64 }
@@ -34,11 +36,20 @@ type voting struct {
 }
 
 func newVoting(w *world) voting {
-	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e))}
+	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w)}
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
 	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
 		v.removal = newRemoval(w)
+	}
+	fewer := slices.Contains(aloneBugs, w.o.Planted)
+	if rnd := newRandom(mix(w.seed ^ 0x0a10e)); fewer || w.apart("") && !planted && rnd.intn(aloneOneIn) == 0 {
+		if v.copies = 1; v.goneTicks == 0 && (fewer || rnd.intn(votingOneIn) == 0) {
+			v.goneTicks = []int{25, 40, 100}[rnd.intn(3)]
+		}
+		if v.goneTicks == 0 {
+			v.copies = 0
+		}
 	}
 	return v
 }
@@ -139,7 +150,7 @@ func (v *voting) enough(w *world, order []int) int {
 		return cmp.Or(cmp.Compare(v.behind(now, w.members[a]), v.behind(now, w.members[b])),
 			cmp.Compare(v.silent(now, a), v.silent(now, b)))
 	})
-	view := quorum.View{Changes: true}
+	view := quorum.View{Changes: true, Least: v.copies}
 	for i, m := range w.members {
 		view.Members = append(view.Members, m.id)
 		if v.silent(now, i) == 0 {

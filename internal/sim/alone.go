@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"slices"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tuttidb/tutti/internal/ordering"
+)
+
+// In some runs where who votes changes one copy is enough, so that one of two members votes alone. What it is given
+// then is judged by what it has heard of the others (S19).
+
+// aloneOneIn is in how many of these runs.
+const aloneOneIn = 3
+
+// aloneBugs show only there.
+var aloneBugs = []string{"alone-waits-for-nobody", "alone-hands-out-early", "alone-until-others-vote"}
+
+// keptTicks is for how many ticks a member must have what the other was given before that waits for it.
+const keptTicks = 3
+
+// alone is what is known of the members' ways to each other, by member.
+type alone struct {
+	ticks []int           // of its clock
+	given []uint64        // the last entry it was given
+	heard map[way]contact // at the first of the second
+}
+
+type way struct{ at, of uint32 }
+
+// contact is what a member has heard of another one in its present life.
+type contact struct {
+	life uint64
+	tick int // when it did so last
+	has  uint64
+	took int // when it did so that it has more than before
+	good int // ticks since when that one has had what it is given
+}
+
+func newAlone(w *world) alone {
+	n := w.swarm.members + 1
+	return alone{ticks: make([]int, n), given: make([]uint64, n), heard: map[way]contact{}}
+}
+
+// hears notes that a frame came.
+func (v *voting) hears(at, of *member, data []byte) {
+	if v.copies != 1 {
+		return
+	}
+	a, said := &v.alone, &pb.Message{}
+	must(proto.Unmarshal(data, said))
+	h := a.heard[way{at.id, of.id}]
+	if h.life != at.incarnation {
+		h = contact{life: at.incarnation}
+	}
+	h.tick = a.ticks[at.id]
+	answers := said.GetType() == pb.MsgAppResp && !said.GetReject() && said.GetTerm() == at.engine.View().Term
+	if answers && said.GetIndex() > h.has {
+		h.has, h.took = said.GetIndex(), h.tick
+	}
+	a.heard[way{at.id, of.id}] = h
+}
+
+// ticked looks at who has what a member was given that votes alone.
+func (v *voting) ticked(m *member) {
+	if v.copies != 1 {
+		return
+	}
+	a := &v.alone
+	a.ticks[m.id]++
+	for of := range m.w.members {
+		key := way{m.id, uint32(of + 1)}
+		h, known := a.heard[key]
+		if !known {
+			continue
+		}
+		silent, stays, nearly := a.ticks[m.id]-h.tick, a.ticks[m.id]-h.took, v.goneTicks-2
+		switch has := h.has >= a.given[m.id] && !m.w.members[of].disk.empty; {
+		case v.votesAlone(1<<64-1) != uint64(m.id) || m.engine.View().Leader != m.id || h.life != m.incarnation ||
+			silent >= nearly || stays >= nearly && h.has < m.disk.last() || !has && h.good < keptTicks:
+			h.good = 0
+		case h.good > 0 || silent < 3:
+			h.good++
+		}
+		a.heard[key] = h
+	}
+}
+
+// votesAlone is who decides an entry alone, zero if nobody does.
+func (v *voting) votesAlone(index uint64) uint64 {
+	for _, c := range slices.Backward(v.decided) {
+		if c.Index < index {
+			if who := c.State.GetVoters(); len(who) == 1 && len(c.State.GetVotersOutgoing()) == 0 {
+				return who[0]
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// gives judges what a member is given.
+func (v *voting) gives(m *member, list []ordering.Delivered) {
+	if v.copies != 1 || len(list) == 0 {
+		return
+	}
+	a, last := &v.alone, list[len(list)-1].Index
+	a.given[m.id] = last
+	voter := v.votesAlone(last)
+	if voter == 0 {
+		return
+	}
+	m.w.stats.Members.Alone++
+	if voter != uint64(m.id) && m.disk.last() < last {
+		m.w.violation("%v: it is given entry %d, which member %d alone has decided, and its disk does not have it", m,
+			last, voter)
+	}
+	for i, o := range m.w.members {
+		h := a.heard[way{m.id, o.id}]
+		if voter != uint64(m.id) || o == m || h.good < keptTicks || h.life != m.incarnation {
+			continue
+		}
+		if at := m.w.members[i].disk.last(); at < last {
+			m.w.violation("%v: it votes alone, and is given entry %d, where %v, which is not gone, has entries up to "+
+				"%d", m, last, o, at)
+		}
+	}
+}
+
+// last is the last entry that a crash would leave.
+func (d *disk) last() (last uint64) {
+	sure := d.synced
+	if d.dropped >= 0 {
+		sure = min(sure, d.dropped)
+	}
+	for _, w := range d.journal[:sure] {
+		if w.restart != nil {
+			last = w.restart.GetIndex()
+		}
+		if n := len(w.entries); n > 0 {
+			last = w.entries[n-1].GetIndex()
+		}
+	}
+	return last
+}

@@ -29,11 +29,11 @@ type Config struct {
 	SequenceStep int    `toml:"sequence_step"`
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
 	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
-	// ExpelAfter is the silence after which a member stops voting until it is back, where at least three others are
-	// there; "0s": never; default "10s". The leader's holds.
+	// ExpelAfter is the silence after which a member stops voting until it is back, where as many as MinCopies wants
+	// are there; "0s": never; default "10s". The leader's holds.
 	ExpelAfter string `toml:"expel_after"`
-	// MinCopies are how many there are to be of what is acknowledged: fewer members do not go on; default 2. With 1 the
-	// last one of them does. The leader's holds.
+	// MinCopies are how many there are to be of what is acknowledged: as many members vote as make them a majority, or
+	// all of fewer; default 2. With 1 the last one goes on. The leader's holds.
 	MinCopies int    `toml:"min_copies"`
 	LogFormat string `toml:"log_format"` // text, json; default text
 	HBAFile   string `toml:"hba_file"`   // rules for clients, in the form of pg_hba.conf; empty: none, see README

@@ -15,7 +15,8 @@ type Voting struct {
 	fixed bool
 	// members are all, once the order has changed that, gone are those that it has removed; nil: nothing has changed
 	members, gone []uint32
-	hands         int // ticks for which a leader has handed over that is not to lead
+	first         bool // see First
+	hands         int  // ticks for which a leader has handed over that is not to lead
 }
 
 // VotingOf returns an engine's.
@@ -37,31 +38,53 @@ func (v *Voting) Readers() []uint32 { return v.order.Readers() }
 
 // tick has the rule look at the members, if this one leads, and proposes what it wants.
 func (v *Voting) tick() {
-	if v.order.View().Leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil {
+	alone := v.o.Copies == 1
+	switch leader := v.order.View().Leader; {
+	case leader == 0 && alone:
+		return // who votes alone leads again
+	case leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil || v.fixed && !alone:
 		v.rule.Reset()
-		v.hands = 0
+		v.hands, v.first = 0, false
 		return
 	}
-	var peers []quorum.Peer
-	all, settled := v.order.Peers()
-	for _, p := range all {
-		peers = append(peers, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Has: p.Has,
-			Lag: p.Lag, Leaves: slices.Contains(v.gone, p.Member)})
+	peers, settled := v.peers()
+	if !settled && !alone {
+		return
 	}
 	voters := v.rule.Tick(v.o.Member, peers)
 	v.order.Forgo(v.rule.Released())
-	if v.fixed || !settled || v.retires(peers) {
-		return
+	v.first = v.rule.First(v.o.Member)
+	if !v.fixed && settled && !v.retires(peers) {
+		v.change(voters, peers)
 	}
+}
+
+// peers are the members as the rule takes them, and whether who votes can change now.
+func (v *Voting) peers() (list []quorum.Peer, settled bool) {
+	all, settled := v.order.Peers()
+	for _, p := range all {
+		list = append(list, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Has: p.Has, Lag: p.Lag,
+			Leaves: slices.Contains(v.gone, p.Member)})
+	}
+	return list, settled
+}
+
+// change proposes what the rule wants, if it wants anything, or what the list of members does.
+func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 	if voters == nil && v.differs(peers) {
 		voters = v.order.Voters()
 	}
-	// Who is to vote alone leads first, if it votes already: else nobody would, for an election's time.
-	alone := len(voters) == 1 && voters[0] != v.o.Member && v.order.Voter(voters[0])
-	if voters != nil && !(alone && v.handsOver(voters[0])) {
+	switch {
+	case v.o.Copies == 1 && len(voters) == 1 && voters[0] != v.o.Member && v.order.Voter(voters[0]):
+		v.handsOver(voters[0]) // or nothing changes: who cannot lead is not to vote alone
+	case voters != nil:
 		v.order.Vote(voters, v.members, v.gone)
 	}
 }
+
+// First reports whether this member leads and votes alone, or is to as soon as it knows who is gone: nobody else is to
+// lead then.
+func (v *Voting) First() bool { return v.first }
 
 // handsOver has another member lead, and reports whether it may come to that yet.
 func (v *Voting) handsOver(to uint32) bool {

@@ -11,41 +11,31 @@ import (
 type alone struct {
 	waits bool
 	forgo []uint32 // for whom a leader does not wait
-	voter uint64   // who decided alone last, up to
-	until uint64   // this entry, from where on others vote as well; zero: nothing is known of that
 }
 
 // Forgo says for whom a leader that votes alone does not wait (O10). It holds until it is said again, or this member
 // has begun to lead anew: then it waits for all.
 func (o *Order) Forgo(members []uint32) { o.alone.forgo = members }
 
-// votesAlone is who decides without anybody else in a configuration, zero if nobody does.
+// votesAlone is who decides, or may have decided what is known to be decided, without anybody else in a configuration;
+// zero if nobody does. While two configurations count, the older one is meant: raft decides what it can by that until
+// it has taken the change in, and so entries behind the change as well.
 func votesAlone(c *ConfState) uint64 {
-	if v := c.GetVoters(); len(v) == 1 && len(c.GetVotersOutgoing()) == 0 {
-		return v[0]
+	v := c.GetVotersOutgoing()
+	if len(v) == 0 {
+		v = c.GetVoters()
 	}
-	return 0
-}
-
-// leave notes that another configuration holds behind an entry.
-func (a *alone) leave(from, to *ConfState, index uint64) {
-	if voter := votesAlone(from); voter != 0 && votesAlone(to) != voter {
-		a.voter, a.until = voter, index
+	if len(v) != 1 || planted == "alone-until-others-vote" && len(c.GetVotersOutgoing()) > 0 {
+		return 0
 	}
+	return v[0]
 }
 
 // limit is the last entry that may be handed out if it is decided.
 func (o *Order) limit() uint64 {
-	a := &o.alone
-	if !a.waits {
-		return ^uint64(0)
-	}
 	voter := votesAlone(o.changes.state)
-	if voter == 0 && a.until >= o.feed.known && planted != "alone-until-others-vote" {
-		voter = a.voter // others have it only once they have decided something behind it
-	}
 	switch {
-	case voter == 0 || planted == "alone-waits-for-nobody" && voter == uint64(o.member) ||
+	case !o.alone.waits || voter == 0 || planted == "alone-waits-for-nobody" && voter == uint64(o.member) ||
 		planted == "alone-hands-out-early" && voter != uint64(o.member):
 		return ^uint64(0)
 	case voter != uint64(o.member):
@@ -55,7 +45,8 @@ func (o *Order) limit() uint64 {
 	}
 	all := ^uint64(0)
 	o.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-		if id != voter && !slices.Contains(a.forgo, uint32(id)) {
+		_, again := o.readmitted[uint32(id)] // it had lost what it had
+		if id != voter && !slices.Contains(o.alone.forgo, uint32(id)) && !(again && p.Match == 0) {
 			all = min(all, p.Match)
 		}
 	})

@@ -160,17 +160,25 @@ func TestAloneNoLonger(t *testing.T) {
 	ps[0].Propose([]byte("b"))
 	beat(t, ps, 0)
 	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
+	ps[0].Propose([]byte("c")) // decided by the one as well: raft has not taken the change in
+	ps[0].Release()
 	beat(t, ps, 0)
 	if got := ps[0].Voters(); fmt.Sprint(got) != "[1 2 3]" {
 		t.Fatalf("%v vote", got)
 	}
+	if n := ps[0].Behind(); n < 3 {
+		t.Fatalf("only %d entries are decided", n)
+	}
 	has(t, ps[0], "", "the others are to vote, and do not have it")
+	ps[0].Order = again(t, ps[0])
+	settle(t, ps)
+	has(t, ps[0], "", "it has started again")
 	ps[2].down = false
 	for range 100 { // it has heard of no majority meanwhile, and has to be elected
 		ps[0].Tick()
 		ps[2].Tick()
 		settle(t, ps)
 	}
-	has(t, ps[0], "b", "two of three have it")
-	has(t, ps[2], "b", "it votes")
+	has(t, ps[0], "abc", "two of three have it") // from the beginning, as it was told nothing else
+	has(t, ps[2], "bc", "it votes")
 }

@@ -71,9 +71,7 @@ func (o *Order) reconfigure(appended, committed []*pb.Entry) (done []Configured)
 			panic(fmt.Sprintf("ordering: entry %d is no change of the configuration that this build understands: %v",
 				e.GetIndex(), err))
 		}
-		before := c.state
 		c.state = o.node.ApplyConfChange(change)
-		o.alone.leave(before, c.state, e.GetIndex())
 		c.open = slices.DeleteFunc(c.open, func(i uint64) bool { return i <= e.GetIndex() })
 		done = append(done, Configured{e.GetIndex(), c.state})
 		o.claims.count(c.state)
@@ -168,6 +166,9 @@ func (o *Order) Peers() (list []Peer, settled bool) {
 // Ready.Configured. What is proposed while a change is under way is dropped.
 func (o *Order) Vote(voters, others, gone []uint32) {
 	var change pb.ConfChangeV2
+	if votesAlone(o.changes.state) != 0 { // what that one decides meanwhile must be told from what both do
+		change.Transition = pb.ConfChangeTransition_ConfChangeTransitionJointImplicit.Enum()
+	}
 	add := func(kind pb.ConfChangeType, member uint32) {
 		change.Changes = append(change.Changes,
 			&pb.ConfChangeSingle{Type: kind.Enum(), NodeId: proto.Uint64(uint64(member))})

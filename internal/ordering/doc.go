@@ -41,9 +41,9 @@
 //
 //	O10 What one voter decides alone is on its disk only, which O1 calls a majority. Where the owner says so
 //	    (Options.Alone), that voter hands it out once all others have it that it does not Forgo, and others once they
-//	    have it on their own disks. Raft does not wait. When others vote as well, that ends with the first entry that
-//	    they have decided behind the change. The one that voted is told by nobody, and so hands out nothing, while it
-//	    does not lead.
+//	    have it on their own disks. Raft does not wait. When others vote as well, that ends behind the change's second
+//	    half, which a majority of them has, and so all before it. The one that voted knows of nobody what he has, and
+//	    so hands out nothing, while it does not lead.
 //
 // Every method must be called from one goroutine. Time is Tick.
 //

@@ -300,6 +300,9 @@ func (p *Peers) leads(e *engine.Engine) (in lead.Input) {
 // Lead has the rule look at the situation, and hands the lead of the order over if it says so. It runs on the core's
 // goroutine, once in a Interval.
 func (p *Peers) Lead(e *engine.Engine) {
+	if engine.VotingOf(e).First() {
+		return
+	}
 	if to, why := p.rule.Next(p.leads(e)); to != 0 {
 		p.handOver(e, to, why.String())
 	}

@@ -87,10 +87,7 @@ func (v View) Removed(member uint32) Loss {
 		return slices.DeleteFunc(slices.Clone(list), func(m uint32) bool { return m == member })
 	}
 	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes, Least: v.Least}
-	var good []Peer
-	for _, m := range rest.There {
-		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
-	}
+	good := rest.good()
 	silent := len(out(v.Voters)) - rest.here()
 	gone := len(v.Voters) - len(out(v.Voters))
 	if v.Changes {
@@ -110,7 +107,7 @@ func (v View) Removed(member uint32) Loss {
 		all.GoesOn, all.Another = all.GoesOn && l.GoesOn, all.Another && l.Another
 		all.Copies = min(all.Copies, l.Copies)
 		if all.Voters == nil || !l.GoesOn {
-			all.Voters = next.Voters
+			all.Voters = l.Voters
 		}
 	}
 	if all.GoesOn = all.GoesOn && all.Voters != nil; !all.GoesOn {
@@ -151,22 +148,37 @@ func (v View) settled() (list []View) {
 	if !v.Changes {
 		return []View{v}
 	}
-	var good []Peer
-	for _, m := range v.There {
-		good = append(good, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
-	}
-	rule := New(0, v.Least)
-	for _, p := range good {
+	for _, p := range v.good() {
 		if !p.Voter {
 			continue
 		}
-		next := v
-		if to := rule.wanted(p.Member, good, len(v.Members), len(v.Voters), len(v.Voters)-v.here()); to != nil {
-			next.Voters = to
-		}
+		next := v.settles(p.Member)
 		if !slices.ContainsFunc(list, func(s View) bool { return slices.Equal(s.Voters, next.Voters) }) {
 			list = append(list, next)
 		}
+	}
+	return list
+}
+
+// settles is the view that follows under a leader.
+func (v View) settles(leader uint32) View {
+	rule := New(0, v.Least)
+	for range v.Members { // or sooner
+		to := rule.wanted(leader, v.good(), len(v.Members), len(v.Voters), len(v.Voters)-v.here())
+		if to == nil {
+			break
+		}
+		if v.Voters = to; !slices.Contains(to, leader) {
+			leader = to[0]
+		}
+	}
+	return v
+}
+
+// good are those that are there.
+func (v View) good() (list []Peer) {
+	for _, m := range v.There {
+		list = append(list, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
 	}
 	return list
 }

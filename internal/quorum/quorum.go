@@ -31,6 +31,7 @@ type Rule struct {
 	goneTicks int
 	copies    int
 	seen      map[uint32]*seen
+	first     uint32 // who is to vote alone, zero if nobody is
 }
 
 // seen is what the rule remembers of a member.
@@ -58,11 +59,16 @@ func New(goneTicks, copies int) *Rule {
 }
 
 // Reset forgets what was seen: this member leads no longer.
-func (r *Rule) Reset() { clear(r.seen) }
+func (r *Rule) Reset() {
+	clear(r.seen)
+	r.first = 0
+}
 
 // Tick takes how the members are now, the leader among them, in the order of their numbers, and returns who is to vote,
-// in that order; nil if it is to stay as it is. It is to be called at each tick.
+// in that order; nil if it is to stay as it is. If that is one that votes and does not lead, it is to lead before. It
+// is to be called at each tick.
 func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
+	r.first = 0
 	for _, p := range peers {
 		r.look(p)
 	}
@@ -88,6 +94,9 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 	return r.wanted(leader, good, members, voters, gone)
 }
 
+// First reports whether a member is the one that is to vote alone, or does.
+func (r *Rule) First(member uint32) bool { return r.first == member }
+
 // Released are members that a leader which votes alone does not wait for (Q7), in ascending order.
 func (r *Rule) Released() (list []uint32) {
 	for m, s := range r.seen { // order-free: they are sorted
@@ -111,21 +120,36 @@ func (r *Rule) wanted(leader uint32, good []Peer, members, voters, gone int) []u
 	case n > len(good):
 		return nil
 	case n == 1 && r.copies == 1:
-		return alone(good, voters, gone)
+		return r.alone(leader, good, voters, gone)
 	case gone == 0 && n <= voters:
 		return nil
 	}
 	return chosen(leader, slices.Clone(good), n)
 }
 
-// alone is who votes of two that can: the first one, whoever leads, so that it is the same one in the order of every
-// database. Nil if it does.
-func alone(good []Peer, voters, gone int) []uint32 {
+// alone is who votes of two that can: the first one, so that it is the same one in the order of every database. Nil if
+// it does, or if it leads and cannot tell yet who is gone: it would wait for them. If it does not lead yet it is to; if
+// it does not vote, both are to before.
+func (r *Rule) alone(leader uint32, good []Peer, voters, gone int) []uint32 {
 	first := good[0]
-	if gone == 0 && voters == 1 && first.Voter {
+	r.first = first.Member
+	switch {
+	case !first.Voter:
+		return []uint32{first.Member, leader}
+	case gone == 0 && voters == 1 || first.Member == leader && !r.knows():
 		return nil
 	}
 	return []uint32{first.Member}
+}
+
+// knows reports whether it is known of everybody whether it has what was delivered.
+func (r *Rule) knows() bool {
+	for _, s := range r.seen { // order-free: all are looked at
+		if s.keeps == keepsPerhaps {
+			return false
+		}
+	}
+	return true
 }
 
 // look notes how a member is.
@@ -149,7 +173,7 @@ func (r *Rule) look(p Peer) {
 		s.keeps = keepsLess
 	case p.Lag <= LagMax && p.Silent <= presentTicks:
 		s.keeps = keepsAll
-	case s.keeps == keepsPerhaps && s.present > 2*presentTicks:
+	case s.keeps == keepsPerhaps && s.present > max(r.goneTicks, 2*presentTicks):
 		s.keeps = keepsLess
 	}
 }

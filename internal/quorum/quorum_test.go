@@ -164,7 +164,11 @@ func TestOneCopy(t *testing.T) {
 			map[uint32]int{3: gone, 1: presentTicks + 1}, nil},
 		{"two that are there", 2, []uint32{1, 2}, nil, nil, []uint32{1}},
 		{"one, and another one", 1, []uint32{1}, []uint32{2}, nil, nil},
-		{"one, and the first one is back", 2, []uint32{2}, []uint32{1}, nil, []uint32{1}},
+		{"one, and the first one is back", 2, []uint32{2}, []uint32{1}, nil, []uint32{1, 2}},
+		{"both, and the first one leads", 1, []uint32{1, 2}, nil, nil, []uint32{1}},
+		{"both, and another one was gone before", 1, []uint32{1, 2}, []uint32{3}, map[uint32]int{3: gone}, []uint32{1}},
+		{"both, and another one may be there", 1, []uint32{1, 2}, []uint32{3}, map[uint32]int{3: presentTicks + 1},
+			nil},
 		{"one, and the first one is not", 2, []uint32{2}, []uint32{1}, map[uint32]int{1: gone}, nil},
 		{"a third one is back", 1, []uint32{1}, []uint32{2, 3}, nil, []uint32{1, 2, 3}},
 		{"three that are there", 1, []uint32{1, 2, 3}, nil, nil, nil},
@@ -230,6 +234,10 @@ func TestReleased(t *testing.T) {
 		t.Errorf("another leader does not wait for %v", r.Released())
 	}
 	p = Peer{Member: 2, Lag: LagMax + 1}
-	tick(2*presentTicks, true, "just heard of")
-	tick(1, false, "heard of, and it lacks much")
+	for range gone {
+		p.Has++
+		tick(1, true, "heard of, and it may have what was delivered")
+	}
+	p.Has++
+	tick(1, false, "heard of for long, and it lacks much")
 }

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
@@ -88,17 +86,22 @@ func (v *voting) ticked(m *member) {
 	}
 }
 
-// votesAlone is who decides an entry alone, zero if nobody does.
-func (v *voting) votesAlone(index uint64) uint64 {
-	for _, c := range slices.Backward(v.decided) {
-		if c.Index < index {
-			if who := c.State.GetVoters(); len(who) == 1 && len(c.State.GetVotersOutgoing()) == 0 {
-				return who[0]
-			}
-			return 0
+// votesAlone is who may have decided an entry alone, zero if nobody has: others have it as well once the second half of
+// a change behind it is decided.
+func (v *voting) votesAlone(index uint64) (voter uint64) {
+	for _, c := range v.decided {
+		who := c.State.GetVotersOutgoing()
+		if len(who) == 0 {
+			who = c.State.GetVoters()
+		}
+		switch {
+		case len(who) == 1 && c.Index < index:
+			voter = who[0]
+		case len(who) != 1:
+			voter = 0
 		}
 	}
-	return 0
+	return voter
 }
 
 // gives judges what a member is given.

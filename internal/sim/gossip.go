@@ -75,6 +75,9 @@ func (p *peers) gossip() {
 		p.regulate()
 		p.stands(&s)
 		to, why := p.rule.Next(p.table.Lead(w.now, s, leads, engine.VotingOf(m.engine).Votes, m.engine.Wrote))
+		if engine.VotingOf(m.engine).First() {
+			to = 0
+		}
 		if w.faulty && leads && w.rnd.chance(w.swarm.abdicatePerMille) {
 			to = w.members[w.rnd.intn(len(w.members))].id
 		}

@@ -116,3 +116,38 @@ func TestTwoWithOneCopy(t *testing.T) {
 		"both, the first again, the first alone, the second alone, with the first again, without the first")
 	c.Check()
 }
+
+// TestOtherGoesOnByForce: of two members the one that votes alone is lost for good beside clients that write to both.
+// The other one has all that was acknowledged, and goes on by force.
+func TestOtherGoesOnByForce(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3, func(_ int, c *config.Config) { c.ExpelAfter, c.MinCopies = "5s", 1 })
+	load := c.NewLoad("other")
+	c.Connect(2).Do("CREATE TABLE mostly(k serial PRIMARY KEY, v int)")
+	wrote := c.writing("mostly", 5*time.Millisecond, 2)
+	c.soon(func() bool { return c.times(2, "leader=2") > 0 }, func() string { return "node 2 does not lead" })
+	c.KillBoth(3)
+	c.voters(2, "v--") // although most is written at the other one
+	wrote()
+	stop, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		load.Run(3, stop)
+		close(over)
+	}()
+	before := load.Counts()["ok"]
+	time.Sleep(3 * time.Second)
+	c.KillBoth(1)
+	if n := load.Counts()["ok"] - before; n == 0 {
+		t.Errorf("nothing was committed: %v", load.Counts())
+	}
+	close(stop)
+	<-over
+	c.KillBoth(2)
+	if r, said := c.recovers(2, "--force"); said != "" || !r.Forced {
+		t.Fatalf("it reports %+v and says %q", r, said)
+	}
+	c.Run(2)
+	c.WaitReady(2)
+	c.members(2, 1, "node2")
+	load.verifyNode(2)
+}

@@ -82,8 +82,8 @@ func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 	}
 }
 
-// First reports whether this member leads and votes alone, or is to as soon as it knows who is gone: nobody else is to
-// lead then.
+// First reports whether this member leads and votes alone, or may be to as soon as it knows who is gone: nobody else is
+// to lead then.
 func (v *Voting) First() bool { return v.first }
 
 // handsOver has another member lead, and reports whether it may come to that yet.

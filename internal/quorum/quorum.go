@@ -31,7 +31,7 @@ type Rule struct {
 	goneTicks int
 	copies    int
 	seen      map[uint32]*seen
-	first     uint32 // who is to vote alone, zero if nobody is
+	first     uint32 // who is to vote alone, or may be; zero if nobody is
 }
 
 // seen is what the rule remembers of a member.
@@ -86,6 +86,9 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		case p.Voter && is:
 			gone++
 		case p.Voter && p.Silent > presentTicks:
+			if r.copies == 1 {
+				r.first = leader // as it may be to
+			}
 			return nil
 		case !p.Leaves && (p.Voter || there):
 			good = append(good, p)
@@ -94,7 +97,7 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 	return r.wanted(leader, good, members, voters, gone)
 }
 
-// First reports whether a member is the one that is to vote alone, or does.
+// First reports whether a leader is the one that is to vote alone, or does, or may be to: it is to stay the leader.
 func (r *Rule) First(member uint32) bool { return r.first == member }
 
 // Released are members that a leader which votes alone does not wait for (Q7), in ascending order.

@@ -157,21 +157,23 @@ func TestOneCopy(t *testing.T) {
 		voters, learners []uint32
 		silent           map[uint32]int
 		want             []uint32
+		stays            bool // who leads is the one, or may be to be
 	}{
-		{"one of three is gone", 2, []uint32{1, 2, 3}, nil, map[uint32]int{3: gone}, []uint32{1}},
-		{"the first of three is gone", 3, []uint32{1, 2, 3}, nil, map[uint32]int{1: gone}, []uint32{2}},
+		{"one of three is gone", 2, []uint32{1, 2, 3}, nil, map[uint32]int{3: gone}, []uint32{1}, false},
+		{"the first of three is gone", 3, []uint32{1, 2, 3}, nil, map[uint32]int{1: gone}, []uint32{2}, false},
 		{"one of three, and another is on its way out", 2, []uint32{1, 2, 3}, nil,
-			map[uint32]int{3: gone, 1: presentTicks + 1}, nil},
-		{"two that are there", 2, []uint32{1, 2}, nil, nil, []uint32{1}},
-		{"one, and another one", 1, []uint32{1}, []uint32{2}, nil, nil},
-		{"one, and the first one is back", 2, []uint32{2}, []uint32{1}, nil, []uint32{1, 2}},
-		{"both, and the first one leads", 1, []uint32{1, 2}, nil, nil, []uint32{1}},
-		{"both, and another one was gone before", 1, []uint32{1, 2}, []uint32{3}, map[uint32]int{3: gone}, []uint32{1}},
+			map[uint32]int{3: gone, 1: presentTicks + 1}, nil, true},
+		{"two that are there", 2, []uint32{1, 2}, nil, nil, []uint32{1}, false},
+		{"one, and another one", 1, []uint32{1}, []uint32{2}, nil, nil, true},
+		{"one, and the first one is back", 2, []uint32{2}, []uint32{1}, nil, []uint32{1, 2}, false},
+		{"both, and the first one leads", 1, []uint32{1, 2}, nil, nil, []uint32{1}, true},
+		{"both, and another one was gone before", 1, []uint32{1, 2}, []uint32{3},
+			map[uint32]int{3: gone}, []uint32{1}, true},
 		{"both, and another one may be there", 1, []uint32{1, 2}, []uint32{3}, map[uint32]int{3: presentTicks + 1},
-			nil},
-		{"one, and the first one is not", 2, []uint32{2}, []uint32{1}, map[uint32]int{1: gone}, nil},
-		{"a third one is back", 1, []uint32{1}, []uint32{2, 3}, nil, []uint32{1, 2, 3}},
-		{"three that are there", 1, []uint32{1, 2, 3}, nil, nil, nil},
+			nil, true},
+		{"one, and the first one is not", 2, []uint32{2}, []uint32{1}, map[uint32]int{1: gone}, nil, true},
+		{"a third one is back", 1, []uint32{1}, []uint32{2, 3}, nil, []uint32{1, 2, 3}, false},
+		{"three that are there", 1, []uint32{1, 2, 3}, nil, nil, nil, false},
 	} {
 		r := New(gone, 1)
 		var got []uint32
@@ -180,6 +182,9 @@ func TestOneCopy(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+		if r.First(c.leader) != c.stays {
+			t.Errorf("%s: its leader is to stay: %v", c.about, !c.stays)
 		}
 	}
 }

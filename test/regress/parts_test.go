@@ -58,6 +58,11 @@ func TestNormalise(t *testing.T) {
 	if a != b || !strings.Contains(a, " 12") {
 		t.Errorf("%q, %q", a, b)
 	}
+	c := normalise(&tutti, `the transaction's rows cannot be carried out at node node1: 22P02`)
+	d := normalise(&tutti, `the transaction's rows cannot be carried out at node node3: 22P02`)
+	if e := normalise(&tutti, `of node node3 committed first`); c != d || !strings.Contains(e, "node3") {
+		t.Errorf("%q, %q, %q", c, d, e)
+	}
 }
 
 func TestAccepted(t *testing.T) {

@@ -76,7 +76,10 @@ func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 	}
 	switch {
 	case v.o.Copies == 1 && len(voters) == 1 && voters[0] != v.o.Member && v.order.Voter(voters[0]):
-		v.handsOver(voters[0]) // or nothing changes: who cannot lead is not to vote alone
+		// Who cannot lead is not to vote alone. It is tried again later.
+		if !v.handsOver(voters[0]) {
+			v.hands = (v.hands + 1) % handOverRest
+		}
 	case voters != nil:
 		v.order.Vote(voters, v.members, v.gone)
 	}
@@ -118,6 +121,7 @@ func (v *Voting) retires(peers []quorum.Peer) bool {
 const (
 	handOverTicks = 20
 	handOvers     = 3
+	handOverRest  = 30 * handOverTicks
 )
 
 // differs reports whether who gets the log is not who is a member, but for those who vote: these the rule changes.

@@ -45,8 +45,8 @@ func (o *Order) limit() uint64 {
 	}
 	all := ^uint64(0)
 	o.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-		_, again := o.readmitted[uint32(id)] // it had lost what it had
-		if id != voter && !slices.Contains(o.alone.forgo, uint32(id)) && !(again && p.Match == 0) {
+		again := p.Match == 0 && o.begins(uint32(id)) // it has lost what it had
+		if id != voter && !slices.Contains(o.alone.forgo, uint32(id)) && !again {
 			all = min(all, p.Match)
 		}
 	})

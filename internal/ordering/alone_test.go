@@ -182,3 +182,24 @@ func TestAloneNoLonger(t *testing.T) {
 	has(t, ps[0], "abc", "two of three have it") // from the beginning, as it was told nothing else
 	has(t, ps[2], "bc", "it votes")
 }
+
+// TestAloneReadmits: a member that has lost its log is not waited for before it can begin another one; it is when it has.
+func TestAloneReadmits(t *testing.T) {
+	ps := alonePeers(t)
+	ps[2].down = true
+	for range 3 {
+		ps[0].Readmit(3, 7)
+		settle(t, ps)
+	}
+	if _, ok := ps[0].Readmit(3, 7); !ok {
+		t.Fatal("it is not readmitted")
+	}
+	ps[0].Propose([]byte("b"))
+	beat(t, ps, 0)
+	has(t, ps[0], "b", "one has lost its log")
+	ps[0].renew(ps[0].view.Term + 1)
+	settle(t, ps)
+	ps[0].Propose([]byte("c"))
+	beat(t, ps, 0)
+	has(t, ps[0], "b", "in another term it may have begun one")
+}

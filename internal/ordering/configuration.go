@@ -166,7 +166,7 @@ func (o *Order) Peers() (list []Peer, settled bool) {
 // Ready.Configured. What is proposed while a change is under way is dropped.
 func (o *Order) Vote(voters, others, gone []uint32) {
 	var change pb.ConfChangeV2
-	if votesAlone(o.changes.state) != 0 { // what that one decides meanwhile must be told from what both do
+	if o.alone.waits && votesAlone(o.changes.state) != 0 { // what that one decides meanwhile must be told from what both do
 		change.Transition = pb.ConfChangeTransition_ConfChangeTransitionJointImplicit.Enum()
 	}
 	add := func(kind pb.ConfChangeType, member uint32) {

@@ -45,6 +45,12 @@ func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 	return term, o.feed.given >= o.readmitted[member].upTo
 }
 
+// begins reports whether this member leads in the term which it has begun for one that has lost its log.
+func (o *Order) begins(member uint32) bool {
+	v, is := o.readmitted[member]
+	return is && o.node.BasicStatus().HardState.GetTerm() == v.above+termsAhead+1
+}
+
 // renew has this member, which leads, go on as a follower of nobody in a later term and stand for election at once. The
 // others need not wait for its end, as after HandOver.
 func (o *Order) renew(term uint64) {

@@ -31,6 +31,7 @@ type Rule struct {
 	goneTicks int
 	copies    int
 	seen      map[uint32]*seen
+	unsure    bool   // it is not known of everybody whether it has what was delivered
 	first     uint32 // who is to vote alone, or may be; zero if nobody is
 }
 
@@ -68,9 +69,10 @@ func (r *Rule) Reset() {
 // in that order; nil if it is to stay as it is. If that is one that votes and does not lead, it is to lead before. It
 // is to be called at each tick.
 func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
-	r.first = 0
+	r.first, r.unsure = 0, false
 	for _, p := range peers {
 		r.look(p)
+		r.unsure = r.unsure || r.seen[p.Member].keeps == keepsPerhaps
 	}
 	var good []Peer // who can vote
 	voters, gone, members := 0, 0, 0
@@ -138,21 +140,11 @@ func (r *Rule) alone(leader uint32, good []Peer, voters, gone int) []uint32 {
 	r.first = first.Member
 	switch {
 	case !first.Voter:
-		return []uint32{first.Member, leader}
-	case gone == 0 && voters == 1 || first.Member == leader && !r.knows():
+		return []uint32{min(first.Member, leader), max(first.Member, leader)}
+	case gone == 0 && voters == 1 || first.Member == leader && r.unsure:
 		return nil
 	}
 	return []uint32{first.Member}
-}
-
-// knows reports whether it is known of everybody whether it has what was delivered.
-func (r *Rule) knows() bool {
-	for _, s := range r.seen { // order-free: all are looked at
-		if s.keeps == keepsPerhaps {
-			return false
-		}
-	}
-	return true
 }
 
 // look notes how a member is.

@@ -63,7 +63,7 @@ func (v *Voting) tick() {
 func (v *Voting) peers() (list []quorum.Peer, settled bool) {
 	all, settled := v.order.Peers()
 	for _, p := range all {
-		list = append(list, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Has: p.Has, Lag: p.Lag,
+		list = append(list, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
 			Leaves: slices.Contains(v.gone, p.Member)})
 	}
 	return list, settled

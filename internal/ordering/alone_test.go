@@ -183,7 +183,7 @@ func TestAloneNoLonger(t *testing.T) {
 	has(t, ps[2], "bc", "it votes")
 }
 
-// TestAloneReadmits: a member that has lost its log is not waited for before it can begin another one; it is when it has.
+// TestAloneReadmits: a member that has lost its log is not waited for before it can begin another one; then it is.
 func TestAloneReadmits(t *testing.T) {
 	ps := alonePeers(t)
 	ps[2].down = true

@@ -132,9 +132,8 @@ func (o *Order) Voters() (list []uint32) {
 type Peer struct {
 	Member uint32
 	Voter  bool
-	Silent int    // ticks since a message of it came, or since this member leads
-	Has    uint64 // the last entry of the leader's log that is known to be on its disk; zero of the leader
-	Lag    uint64 // how many there are behind that
+	Silent int    // ticks since it answered, or since this member leads: who hears nothing may be heard
+	Lag    uint64 // entries of the leader's log that are not known to be on its disk
 }
 
 // Peers returns who gets the log, in the order of their numbers; nil at a member that does not lead. Settled is whether
@@ -152,7 +151,7 @@ func (o *Order) Peers() (list []Peer, settled bool) {
 		m := Peer{Member: uint32(id), Voter: kind == raft.ProgressTypePeer}
 		if m.Member != o.member {
 			m.Silent = int(o.ticks - max(o.heard[m.Member], o.leads))
-			m.Has, m.Lag = p.Match, last-min(last, p.Match)
+			m.Lag = last - min(last, p.Match)
 		}
 		list = append(list, m)
 	})
@@ -166,7 +165,7 @@ func (o *Order) Peers() (list []Peer, settled bool) {
 // Ready.Configured. What is proposed while a change is under way is dropped.
 func (o *Order) Vote(voters, others, gone []uint32) {
 	var change pb.ConfChangeV2
-	if o.alone.waits && votesAlone(o.changes.state) != 0 { // what that one decides meanwhile must be told from what both do
+	if o.alone.waits && votesAlone(o.changes.state) != 0 { // what that one decides must be told from what all do
 		change.Transition = pb.ConfChangeTransition_ConfChangeTransitionJointImplicit.Enum()
 	}
 	add := func(kind pb.ConfChangeType, member uint32) {

@@ -89,7 +89,7 @@ type Order struct {
 	changes    changes
 	alone      alone
 	ticks      uint64
-	heard      map[uint32]uint64      // by member: the tick at which it last sent something
+	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
 	leads      uint64                 // the tick since which this member leads
 	readmitted map[uint32]readmission // by member, see Readmit
 
@@ -185,7 +185,10 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := o.believe(from, m); err != nil {
 		return err
 	}
-	o.heard[from] = o.ticks
+	if answers := m.GetType() == pb.MsgAppResp || m.GetType() == pb.MsgHeartbeatResp; answers &&
+		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
+		o.heard[from] = o.ticks
+	}
 	if m.GetType() == pb.MsgSnap && o.lacks(m) {
 		return nil
 	}

@@ -19,8 +19,8 @@
 //	    was begun could not be ended without it.
 //
 //	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that have
-//	    what was decided before, until they are gone, or have taken nothing for as long. So there is one copy only
-//	    where the others are known to be gone; and none of them can go on without it.
+//	    what was decided before, until they are gone. So there is one copy only where the others are known to be gone;
+//	    and none of them can go on without it.
 //
 // View says in advance what becomes of a cluster that loses members, by the same rule (View.AtOnce, View.InTurn):
 //

@@ -20,8 +20,7 @@ const (
 type Peer struct {
 	Member uint32
 	Voter  bool
-	Silent int    // ticks for which nothing was heard of it
-	Has    uint64 // its last entry
+	Silent int    // ticks for which it has not answered
 	Lag    uint64 // entries that it lacks
 	Leaves bool   // it is no member any more
 }
@@ -40,8 +39,6 @@ type seen struct {
 	present int // ticks since when it is there without a break
 	times   int // that it was gone, as a voter
 	keeps   keeps
-	has     uint64
-	stays   int // ticks for which it has taken nothing of what it lacks
 }
 
 // keeps is whether a member has what was delivered, so that a leader that votes alone has to wait for it (Q7).
@@ -160,11 +157,8 @@ func (r *Rule) look(p Peer) {
 	if s.present++; p.Silent > presentTicks {
 		s.present = 0
 	}
-	if s.stays++; p.Lag == 0 || p.Has != s.has {
-		s.stays, s.has = 0, p.Has
-	}
 	switch {
-	case r.gone(p) || r.goneTicks > 0 && s.stays >= r.goneTicks: // it may be heard, and not hear
+	case r.gone(p):
 		s.keeps = keepsLess
 	case p.Lag <= LagMax && p.Silent <= presentTicks:
 		s.keeps = keepsAll

@@ -31,9 +31,8 @@ type way struct{ at, of uint32 }
 // contact is what a member has heard of another one in its present life.
 type contact struct {
 	life uint64
-	tick int // when it did so last
+	tick int // when that one answered last
 	has  uint64
-	took int // when it did so that it has more than before
 	good int // ticks since when that one has had what it is given
 }
 
@@ -53,10 +52,15 @@ func (v *voting) hears(at, of *member, data []byte) {
 	if h.life != at.incarnation {
 		h = contact{life: at.incarnation}
 	}
-	h.tick = a.ticks[at.id]
-	answers := said.GetType() == pb.MsgAppResp && !said.GetReject() && said.GetTerm() == at.engine.View().Term
-	if answers && said.GetIndex() > h.has {
-		h.has, h.took = said.GetIndex(), h.tick
+	if said.GetTerm() == at.engine.View().Term {
+		switch said.GetType() {
+		case pb.MsgAppResp:
+			if h.tick = a.ticks[at.id]; !said.GetReject() {
+				h.has = max(h.has, said.GetIndex())
+			}
+		case pb.MsgHeartbeatResp:
+			h.tick = a.ticks[at.id]
+		}
 	}
 	a.heard[way{at.id, of.id}] = h
 }
@@ -74,10 +78,10 @@ func (v *voting) ticked(m *member) {
 		if !known {
 			continue
 		}
-		silent, stays, nearly := a.ticks[m.id]-h.tick, a.ticks[m.id]-h.took, v.goneTicks-2
+		silent := a.ticks[m.id] - h.tick
 		switch has := h.has >= a.given[m.id] && !m.w.members[of].disk.empty; {
 		case v.votesAlone(1<<64-1) != uint64(m.id) || m.engine.View().Leader != m.id || h.life != m.incarnation ||
-			silent >= nearly || stays >= nearly && h.has < m.disk.last() || !has && h.good < keptTicks:
+			silent >= v.goneTicks-2 || !has && h.good < keptTicks:
 			h.good = 0
 		case h.good > 0 || silent < 3:
 			h.good++
@@ -122,7 +126,8 @@ func (v *voting) gives(m *member, list []ordering.Delivered) {
 	}
 	for i, o := range m.w.members {
 		h := a.heard[way{m.id, o.id}]
-		if voter != uint64(m.id) || o == m || h.good < keptTicks || h.life != m.incarnation {
+		if voter != uint64(m.id) || o == m || o.id == v.removal.member || h.good < keptTicks ||
+			h.life != m.incarnation {
 			continue
 		}
 		if at := m.w.members[i].disk.last(); at < last {

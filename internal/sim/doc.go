@@ -67,7 +67,7 @@
 //	S18 All members have the same configuration, who votes, behind an entry of the log, whatever they start from. A
 //	    majority of those who vote, once it is healed, commits (S6).
 //	S19 Who decides alone (voting.go, where one copy is enough) is given nothing that another member lacks which has
-//	    what was given before, unless that was silent or took nothing for long; and no other one what its disk lacks.
+//	    what was given before, unless that was silent for long; and no other one what its disk lacks.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //

@@ -16,7 +16,7 @@ type Options struct {
 	// compacted. The database must hold everything up to its ordinal, and Position say so.
 	// Nil: from the beginning of the log.
 	Checkpoint *Checkpoint
-	// GoneTicks without a message of it make a voter one that only gets the log, until it is back (package quorum).
+	// GoneTicks without an answer of it make a voter one that only gets the log, until it is back (package quorum).
 	// Zero: never.
 	GoneTicks int
 	// Copies are how many a commit that is acknowledged is to have at least; zero means quorum.Copies. With one, the

@@ -74,8 +74,9 @@ func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 	if voters == nil && v.differs(peers) {
 		voters = v.order.Voters()
 	}
+	alone := v.o.Copies == 1 && !slices.Contains(v.gone, v.o.Member) && len(voters) == 1
 	switch {
-	case v.o.Copies == 1 && len(voters) == 1 && voters[0] != v.o.Member && v.order.Voter(voters[0]):
+	case alone && voters[0] != v.o.Member && v.order.Voter(voters[0]):
 		// Who cannot lead is not to vote alone. It is tried again later.
 		if !v.handsOver(voters[0]) {
 			v.hands = (v.hands + 1) % handOverRest

@@ -14,7 +14,7 @@ type alone struct {
 }
 
 // Forgo says for whom a leader that votes alone does not wait (O10). It holds until it is said again, or this member
-// has begun to lead anew: then it waits for all.
+// has begun to lead anew, or was away itself: then it waits for all.
 func (o *Order) Forgo(members []uint32) { o.alone.forgo = members }
 
 // votesAlone is who decides, or may have decided what is known to be decided, without anybody else in a configuration;

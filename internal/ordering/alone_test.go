@@ -62,8 +62,8 @@ func TestAlone(t *testing.T) {
 	ps[0].Propose([]byte("e"))
 	beat(t, ps, 0)
 	has(t, ps[0], "bc", "another one is not there")
-	if n := ps[0].Behind(); n != 2 {
-		t.Errorf("%d entries wait, not two", n)
+	if n := ps[0].feed.known - ps[0].feed.given; n != 2 || ps[0].Behind() > 0 {
+		t.Errorf("%d entries wait, not two, and %d could be given", n, ps[0].Behind())
 	}
 	ps[1].down = false
 	beat(t, ps, 0)
@@ -166,7 +166,7 @@ func TestAloneNoLonger(t *testing.T) {
 	if got := ps[0].Voters(); fmt.Sprint(got) != "[1 2 3]" {
 		t.Fatalf("%v vote", got)
 	}
-	if n := ps[0].Behind(); n < 3 {
+	if n := ps[0].feed.known - ps[0].feed.given; n < 3 {
 		t.Fatalf("only %d entries are decided", n)
 	}
 	has(t, ps[0], "", "the others are to vote, and do not have it")
@@ -202,4 +202,25 @@ func TestAloneReadmits(t *testing.T) {
 	ps[0].Propose([]byte("c"))
 	beat(t, ps, 0)
 	has(t, ps[0], "b", "in another term it may have begun one")
+}
+
+// TestAloneAway: a leader that was away itself, as with a disk that hangs, does not know of anybody that he is gone.
+func TestAloneAway(t *testing.T) {
+	ps := alonePeers(t)
+	ps[0].Forgo([]uint32{2, 3})
+	ps[1].down, ps[2].down = true, true
+	ps[0].Propose([]byte("b"))
+	rd := ps[0].Ready()
+	for range 2 * awayTicks {
+		ps[0].Tick()
+	}
+	if err := ps[0].store.Append(rd.Entries); err != nil {
+		t.Fatal(err)
+	}
+	ps[0].Advance()
+	if list, _ := ps[0].Peers(); list[1].Silent > 0 {
+		t.Errorf("another one is silent for %d ticks, in which nobody spoke to it", list[1].Silent)
+	}
+	settle(t, ps)
+	has(t, ps[0], "", "its disk hung")
 }

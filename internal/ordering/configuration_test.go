@@ -71,8 +71,16 @@ func TestPeers(t *testing.T) {
 	}
 	ps[3].down = true
 	ps[0].Propose([]byte("b"))
+	term := ps[0].view.Term
 	for range 20 {
 		ps[0].Tick()
+		for _, m := range []*pb.Message{ // it can be heard, and does not hear
+			{Type: pb.MsgPreVote.Enum(), Term: &term, Index: new(uint64), LogTerm: new(uint64)},
+			{Type: pb.MsgHeartbeatResp.Enum(), Term: proto.Uint64(term - 1)},
+		} {
+			m.From, m.To = proto.Uint64(4), proto.Uint64(1)
+			_ = ps[0].Step(4, message(t, m))
+		}
 		settle(t, ps)
 	}
 	list, settled := ps[0].Peers()

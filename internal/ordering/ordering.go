@@ -90,7 +90,8 @@ type Order struct {
 	alone      alone
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
-	leads      uint64                 // the tick since which this member leads
+	leads      uint64                 // the tick since which this member leads, or has not been away itself
+	began      uint64                 // the tick of the last Ready
 	readmitted map[uint32]readmission // by member, see Readmit
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
@@ -293,7 +294,7 @@ func (o *Order) Ready() Ready {
 	if o.free() {
 		o.Release()
 	}
-	o.ready, o.stepped = o.node.Ready(), false
+	o.ready, o.stepped, o.began = o.node.Ready(), false, o.ticks
 	if n := len(o.ready.Entries); n > 0 {
 		o.last = o.ready.Entries[n-1].GetIndex()
 	}
@@ -365,6 +366,9 @@ func overtaken(m *pb.Message, later []*pb.Message) bool {
 func (o *Order) Advance() {
 	o.node.Advance(o.ready)
 	o.feed.advance()
+	if o.ticks-o.began > awayTicks { // nobody could answer it
+		o.leads, o.alone.forgo = o.ticks, nil
+	}
 	o.claims.own = o.claims.own.newer(o.claims.next)
 	o.find()
 	for _, m := range o.ready.Messages {
@@ -379,8 +383,13 @@ func (o *Order) Advance() {
 // Storage. It does not touch what Ready gave already.
 func (o *Order) Pause(paused bool) { o.feed.paused = paused }
 
-// Behind is the number of entries that are decided and not delivered.
-func (o *Order) Behind() uint64 { return o.feed.known - o.feed.given }
+// awayTicks is how long carrying out a Ready may take, some heartbeats, before what is known of the others is too old.
+const awayTicks = 10
+
+// Behind is the number of entries that are decided, and could be delivered, and are not.
+func (o *Order) Behind() uint64 {
+	return max(min(o.feed.known, o.limit()), o.feed.given) - o.feed.given
+}
 
 // Stored returns the last entry handed out. False if it is not certainly in Storage before the next
 // Advance, or if there is none.

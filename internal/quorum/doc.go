@@ -8,7 +8,7 @@
 //
 // Invariants:
 //
-//	Q1  Nothing is wanted while all voters are there, but more of them.
+//	Q1  Nothing is wanted while all voters are there, but more of them; but for Q3.
 //	Q2  The leader votes, but for Q3. So do as many members at least as make the copies wanted a majority, or all of
 //	    fewer: else the last copy of a commit could be lost with one that is only away.
 //	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote, or if one

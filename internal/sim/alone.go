@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
@@ -106,6 +108,21 @@ func (v *voting) votesAlone(index uint64) (voter uint64) {
 		}
 	}
 	return voter
+}
+
+// needs reports whether nobody can be elected without what a member has on its disk: one of two that vote, or the only
+// one.
+func (v *voting) needs(m *member) bool {
+	if v.copies != 1 || len(v.decided) == 0 {
+		return false
+	}
+	c := v.decided[len(v.decided)-1].State
+	for _, who := range [][]uint64{c.GetVoters(), c.GetVotersOutgoing()} {
+		if len(who) <= 2 && slices.Contains(who, uint64(m.id)) {
+			return true
+		}
+	}
+	return false
 }
 
 // gives judges what a member is given.

@@ -45,7 +45,7 @@ func (w *world) loseDisk(seed uint64) {
 		w.after(max(0, at-r.between(1000, 100_000)), func() { w.net.isolate(m.loss.blow, true) })
 	}
 	w.after(at, func() {
-		if w.truth.voting.votesAlone(1<<64-1) == uint64(m.id) { // nobody could go on, but by force
+		if w.truth.voting.needs(m) { // nobody could go on, but by force
 			if m.loss.blow != nil {
 				w.net.isolate(m.loss.blow, false)
 			}

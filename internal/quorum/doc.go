@@ -17,7 +17,6 @@
 //	    for each time before; and has what has been decided, but for LagMax entries.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what
 //	    was begun could not be ended without it.
-//
 //	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that have
 //	    what was decided before, until they are gone. So there is one copy only where the others are known to be gone;
 //	    and none of them can go on without it.

@@ -302,7 +302,9 @@ func (s *steps) writeset() (*writeset.Writeset, error) {
 		return nil, err
 	}
 	s.beside()
-	w := &writeset.Writeset{Tables: s.tables, Keys: s.keys.keys, Steps: s.list, Barrier: s.barrier}
+	last := slices.IndexFunc(s.keys.keys, func(k writeset.Key) bool { return k.Hash == DefinitionsKey })
+	keys := append(slices.Concat(s.keys.keys[:last], s.keys.keys[last+1:]), s.keys.keys[last])
+	w := &writeset.Writeset{Tables: s.tables, Keys: keys, Steps: s.list, Barrier: s.barrier}
 	for n := range uint32(len(s.tables)) {
 		if s.locked[n] && !s.changed[s.tables[n].Key] {
 			w.Held = append(w.Held, n)

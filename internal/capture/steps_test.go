@@ -11,6 +11,7 @@ import (
 )
 
 // TestStepsHeld: a table is held that was locked, unless rows want its key for themselves; also when that was frozen.
+// What every definition holds comes last.
 func TestStepsHeld(t *testing.T) {
 	rows := &writeset.Writeset{
 		Tables: []writeset.Table{whole([2]string{"s", "truncated"}), whole([2]string{"s", "written"})},
@@ -43,6 +44,9 @@ func TestStepsHeld(t *testing.T) {
 		}
 		if !reflect.DeepEqual(held, []string{"written", "locked", "beheld", columnsName, typesName}) {
 			t.Errorf("held %v", held)
+		}
+		if w.Keys[len(w.Keys)-1].Hash != DefinitionsKey {
+			t.Error("what every definition holds is not the last key")
 		}
 	}
 }

@@ -34,7 +34,8 @@
 //	E1  Ordinals are gap-free and equal at all members: one per delivered item, committed
 //	    or not. Duplicate and out-of-sequence batches take none. (replicated.place)
 //	E2  Per member, batches are taken in the order of their numbers within an incarnation, and
-//	    incarnations only grow; so each submission is ordered at most once. (replicated.accept)
+//	    incarnations only grow; so each submission is ordered at most once. One that has lost may be handed in again
+//	    under its sequence. (replicated.accept)
 //	E3  A verdict is a function of the log alone. Whether the origin still waits for it,
 //	    or its backend died, changes only who applies the rows. (replicated.verdict)
 //	E4  Groups are disjoint, consecutive, and one at a time: the next is issued after GroupDone. Applied

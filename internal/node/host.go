@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/advisory"
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/certify"
 	"github.com/tuttidb/tutti/internal/clients"
 	"github.com/tuttidb/tutti/internal/deferred"
@@ -184,12 +185,20 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 // Submit hands the writeset to the engine and waits for the decision.
 func (h *host) Submit(sub session.Submission) session.Decision {
 	d, w := h.submit(sub)
+	for n, by := 1, uint64(0); w != nil && w.Outrun && w.Ordinal > by && n < outrunMax; n++ {
+		by = w.Ordinal
+		d, w = h.submit(sub)
+	}
 	h.grants.Passed()
 	if !d.Commit {
 		h.serialDecided(w, w != nil && h.n.submitted.waiters.Given(w))
 	}
 	return d
 }
+
+// outrunMax is how often a transaction with definitions is handed to the order at most, each time behind the definition
+// that came first. In between it is tried again at another member (TR3).
+const outrunMax = 100
 
 // submit is Submit; it gives the waiter, too, if the engine may have the submission.
 func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter) {
@@ -324,6 +333,7 @@ func (l *life) aborted(a engine.Aborted) {
 		l.rows.Lost(w.Sub.Writeset, a.Verdict)
 		l.words.Count(w.Sub.Writeset, a.Verdict)
 		w.Beaten = a.Blind
+		w.Outrun = a.Verdict.Reason == certify.KeyConflict && a.Verdict.Key.Hash == capture.DefinitionsKey
 		w.Ordinal = a.Verdict.WinnerOrdinal
 		w.Decision <- session.Decision{Retry: true, Err: l.words.Lost(w.Sub.Writeset, a.Verdict)}
 	}

@@ -93,6 +93,18 @@ func (x *tried) Alone(sub *session.Submission, most time.Duration) *wire.SQLErro
 	return failure
 }
 
+func (x *tried) Decided() uint64 { return x.n.order.core.Ordinal() }
+
+// Defined asks whether a definition of nothing that has seen so much would lose.
+func (x *tried) Defined(since uint64) (yes bool) {
+	ws, err := capture.Extent([]byte("[]"), false, false)
+	x.n.order.core.Call(func(e *engine.Engine) {
+		yes = err != nil || !e.Loses(engine.Submission{Kind: engine.KindCertified, Snapshot: true, Base: since,
+			Writeset: ws}).Commit()
+	})
+	return yes
+}
+
 func (x *tried) Loses(sub *session.Submission, ordinal uint64) certify.Verdict {
 	return x.loses(sub, ordinal)
 }

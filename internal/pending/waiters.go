@@ -21,6 +21,7 @@ type Waiter struct {
 	// Set before the decision.
 	Ordinal uint64 // its own, or that of what it lost to
 	Beaten  bool   // it has lost to a blind transaction
+	Outrun  bool   // it has lost to nothing but that another definition came first
 	Shunned bool   // it is blind, was not submitted, and may be in a moment
 	Missed  bool   // it is blind, and has not found its row
 

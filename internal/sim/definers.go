@@ -114,7 +114,8 @@ type exclusion struct {
 	all    bool // it does not say what it defines
 	locks  bool // it is a LOCK TABLE, and defines nothing
 	noWait bool
-	turn   bool // it has taken its turn
+	turn   bool   // it has taken its turn
+	outrun uint64 // by what it was last (modelSession.again)
 }
 
 // draw is the next transaction of a definer: it writes rows of its tables anew, all of them or half, or locks the
@@ -170,7 +171,7 @@ func (x *exclusion) stamp(ws *writeset.Writeset) {
 		ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(t), Mode: writeset.Exclusive})
 	}
 	if !x.locks {
-		ws.Tables = append(ws.Tables, definitionsTable)
+		holdsDefinitions(ws)
 	}
 }
 

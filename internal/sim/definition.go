@@ -56,6 +56,7 @@ func (d definition) writeset(catalog version) *writeset.Writeset {
 	for _, t := range d.tables(catalog) {
 		ws.Keys = append(ws.Keys, writeset.Key{Hash: tableKey(t), Mode: writeset.Exclusive})
 	}
+	holdsDefinitions(ws)
 	return ws
 }
 

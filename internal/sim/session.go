@@ -51,8 +51,9 @@ type modelSession struct {
 	waitsFor        *attempt        // that waits in it, or did
 	failed, holds   bool            // its last transaction; and this one has a schema lock
 	handedAt        int64           // when it was handed to the order
-	defining        *defining       // what it has handed to the order, of a definition; nil: nothing
-	added           func()          // see adder.over; nil if nobody waits for that
+	sub             engine.Submission
+	defining        *defining // what it has handed to the order, of a definition; nil: nothing
+	added           func()    // see adder.over; nil if nobody waits for that
 }
 
 // run starts an attempt.
@@ -224,12 +225,17 @@ func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payloa
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}
-	s.state, s.handedAt = sessionSubmitted, s.m.w.now
 	sub := engine.Submission{Kind: kind, Seq: s.seq, Slot: s.slot, Snapshot: s.a.repeat, Base: s.base, Held: s.held(),
 		Others: s.m.w.callers.coming(s.m), Order: s.order, AddBases: s.a.addBases, Writeset: ws, Payload: payload}
 	if kind != engine.KindCertified {
 		sub.Snapshot, sub.Writeset = false, nil
 	}
+	s.hand(sub)
+}
+
+// hand hands a submission to the order.
+func (s *modelSession) hand(sub engine.Submission) {
+	s.state, s.handedAt, s.sub = sessionSubmitted, s.m.w.now, sub
 	if !s.m.engine.Submit(sub) {
 		s.m.w.stats.Refused++
 		s.fail()
@@ -300,6 +306,10 @@ type owner interface{ inTheWay() }
 func (s *modelSession) aborted(a engine.Aborted) {
 	if a.Blind {
 		s.m.shun(s.a)
+	}
+	if s.outrun(a.Verdict) {
+		s.again(a.Verdict.WinnerOrdinal)
+		return
 	}
 	s.verdict(a.Verdict)
 }

@@ -43,6 +43,7 @@ type waitStats struct {
 	Granted, Locks int // schema locks that a member has granted; that a session was given by all
 	Lost, Outdated int // transactions that lost to one; definitions that were looked up again
 	Turns, Circles int // turns taken; that sessions went on without, as they waited in a circle
+	Outrun         int // transactions that were ordered once more, behind a definition that came first
 }
 
 // servedStats counts what production sessions did.

@@ -13,7 +13,8 @@
 //	TR2  Another member tries what has definitions, what stores rows by code of clients, and what names objects that
 //	     only this member may have. Nothing else is held up by that.
 //	TR3  A transaction with definitions takes its turn before it is ordered. What another member could not do because
-//	     of what was ordered meanwhile is tried once more in that turn.
+//	     of what was ordered meanwhile is tried once more in that turn, and so is what it could do if others have
+//	     defined something since it was asked.
 //	TR4  What another member has refused while it was ahead is told as a conflict if the transaction loses to what
 //	     that member has seen, and is tried again then.
 //	TR5  While it is tried, the client may cancel it, and it may lose. A member that does not answer refuses nothing.

@@ -33,6 +33,9 @@ type Client interface {
 	Interrupted() *wire.SQLError
 	// Alone has the transaction take its turn; it waits so long at most for what is to be applied.
 	Alone(sub *session.Submission, most time.Duration) *wire.SQLError
+	// Decided is up to where this member knows the order. Defined says whether somebody has defined something since.
+	Decided() uint64
+	Defined(since uint64) bool
 	// Loses is the verdict of all that is decided up to an ordinal. Behind says that the transaction has lost, and
 	// what its next one must see.
 	Loses(sub *session.Submission, ordinal uint64) certify.Verdict
@@ -85,8 +88,9 @@ func Refused(o Options, c Client, tables Tables, sub *session.Submission, payloa
 	return cmp.Or(c.Enter(session.PhaseSubmitted), failure)
 }
 
-// dryRun has another member try a transaction, which takes its turn if it defines something. What the other member
-// could not do because of what was ordered meanwhile is tried again in that turn: then nobody here orders definitions.
+// dryRun has another member try a transaction, which takes its turn if it defines something. Then nobody here orders
+// definitions, and it is tried again if the other member could not do it because of what was ordered meanwhile, or if
+// others have defined something since.
 func dryRun(o Options, c Client, sub *session.Submission, payload []byte, defines bool) (r *replay.Tried,
 	failure *wire.SQLError) {
 	end := admission.NewDeadline(admission.Time, sub.Limits, false)
@@ -94,6 +98,7 @@ func dryRun(o Options, c Client, sub *session.Submission, payload []byte, define
 	try := func() *replay.Tried {
 		return o.Try(sub.Seq, payload, func() bool { return stop() != nil })
 	}
+	asked := c.Decided()
 	if r, failure = try(), stop(); !defines || failure != nil {
 		return r, failure
 	}
@@ -101,7 +106,10 @@ func dryRun(o Options, c Client, sub *session.Submission, payload []byte, define
 	if r != nil { // it loses by what is ordered, most likely
 		patience = grants.SeenAgain
 	}
-	if failure = c.Alone(sub, patience); failure == nil && r != nil && r.Decided > r.Applied {
+	if failure = c.Alone(sub, patience); failure != nil {
+		return r, failure
+	}
+	if r != nil && r.Decided > r.Applied || c.Defined(asked) {
 		r, failure = try(), stop()
 	}
 	return r, failure

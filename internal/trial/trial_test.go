@@ -27,6 +27,7 @@ type member struct {
 	alone      *wire.SQLError
 	answers    []*replay.Tried // of the other member, one after the other
 	verdict    certify.Verdict
+	defined    uint64 // where others have defined something; 5 is decided
 }
 
 func (m *member) do(format string, args ...any) { m.did = append(m.did, fmt.Sprintf(format, args...)) }
@@ -43,6 +44,8 @@ func (m *member) Refused(_, _ []catalog.Doubt) *wire.SQLError       { return m.r
 func (m *member) Enter(p session.Phase) *wire.SQLError              { m.do("enter %d", p); return m.enters[p] }
 func (m *member) Interrupted() *wire.SQLError                       { return m.interrupts }
 func (m *member) Behind(ordinal uint64)                             { m.do("behind %d", ordinal) }
+func (m *member) Decided() uint64                                   { return 5 }
+func (m *member) Defined(since uint64) bool                         { return m.defined > since }
 func (m *member) Loses(*session.Submission, uint64) certify.Verdict { return m.verdict }
 func (m *member) Alone(_ *session.Submission, most time.Duration) *wire.SQLError {
 	m.do("alone for %s", most)
@@ -109,8 +112,9 @@ func TestWhoIsTried(t *testing.T) {
 	}
 }
 
-// TestRefusedThere: what another member has refused is told in its words, or as unreadable; if it was ahead,
-// definitions are tried again in their turn (TR3), and who loses to what it has seen is told that (TR4).
+// TestRefusedThere: what another member has refused is told in its words, or as unreadable; if it was ahead, or others
+// have defined something since, definitions are tried again in their turn (TR3), and who loses to what it has seen is
+// told that (TR4).
 func TestRefusedThere(t *testing.T) {
 	no := func(decided uint64, message string) *replay.Tried {
 		return &replay.Tried{Node: "beta", Code: "42704", Message: message, Decided: decided, Applied: 5}
@@ -136,6 +140,13 @@ func TestRefusedThere(t *testing.T) {
 			did: []string{running, try, again, try, submitted}},
 		"definitions, twice": {m: member{answers: []*replay.Tried{no(6, "no"), no(5, "no")}}, steps: 1,
 			code: wire.CodeFeatureNotSupported, did: []string{running, try, again, try, submitted}},
+		"definitions, and others since": {m: member{defined: 6}, steps: 1,
+			did: []string{running, try, seen, try, submitted}},
+		"definitions, and others since that are in the way": {
+			m: member{defined: 6, answers: []*replay.Tried{nil, no(6, "no")}}, steps: 1,
+			code: wire.CodeFeatureNotSupported, did: []string{running, try, seen, try, submitted}},
+		"definitions, and others before": {m: member{defined: 5}, steps: 1,
+			did: []string{running, try, seen, submitted}},
 		"what nobody reads": {m: member{unreadable: true, answers: []*replay.Tried{no(5, "no")}},
 			steps: 1, code: wire.CodeCharacterNotInRepertoire, did: []string{running, try, again, submitted}},
 	} {

@@ -148,6 +148,54 @@ func TestDefinitionsBesideEachOther(t *testing.T) {
 	c.Settled()
 }
 
+// TestDefinitionsOfOtherNodes: blocks that define things of their own do not lose because sessions of other nodes
+// define others meanwhile, functions in the same database or roles in another one.
+func TestDefinitionsOfOtherNodes(t *testing.T) {
+	c := use(t)
+	c.Connect(1).Do("CREATE DATABASE beside_others")
+	others := c.In("beside_others")
+	for _, k := range c.All() {
+		others.Connect(k)
+	}
+	var all sync.WaitGroup
+	end := time.Now().Add(seconds(8 * time.Second))
+	var ran atomic.Int64
+	for i, x := range []struct {
+		node  int
+		in    *Cluster
+		lines []string
+	}{
+		{1, others, definers["block"]}, {1, others, definers["do"]}, {1, others, definers["block"]},
+		{2, others, definers["function"]}, {3, others, definers["function"]},
+		{2, c, []string{"CREATE ROLE of_beside@", "ALTER ROLE of_beside@ LOGIN", "DROP ROLE IF EXISTS of_beside@"}},
+		{3, others, []string{"DROP ROLE IF EXISTS of_beside@", "CREATE ROLE of_beside@", "DROP ROLE of_beside@"}},
+	} {
+		s, own := x.in.Connect(x.node), strings.NewReplacer("@", fmt.Sprint(900+i))
+		all.Go(func() {
+			for time.Now().Before(end) {
+				for _, line := range x.lines {
+					sqls := strings.Split(line, "; ")
+					if strings.HasPrefix(line, "DO ") {
+						sqls = []string{line}
+					}
+					for _, sql := range sqls {
+						ran.Add(1)
+						if err := s.Try(own.Replace(sql)); err != nil {
+							t.Errorf("node %d, %s: %s: %s", x.node, own.Replace(line), own.Replace(sql), Explain(err))
+							_ = s.Try("ROLLBACK")
+							break
+						}
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d statements", ran.Load())
+	others.Check()
+	c.Check()
+}
+
 // TestRenamedBesideWriters: who has written to a table under a name that another member has altered meanwhile loses;
 // who has written to a table that is not known by that name does not.
 func TestRenamedBesideWriters(t *testing.T) {

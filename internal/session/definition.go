@@ -111,10 +111,7 @@ func (f *definitions) shared(st *semantics.Statement) (bool, error) {
 	if f.txn.Idle() {
 		return f.define(st)
 	}
-	if !f.host.Main() && f.txn.Active() {
-		return true, f.block.fail(errShared())
-	}
-	f.schema.shared = true
+	f.schema.shared = true // in another database it is refused at COMMIT, if it stands by then
 	return f.here(*st)
 }
 
@@ -319,7 +316,30 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 		d.Extent, d.SQL, d.Index = &writeset.Writeset{Barrier: true, Shared: st.Shared}, st.Text, Index{}
 		r = f.host.Define(d)
 	}
+	if st.Shared && r.Err != nil && r.Err.Code == wire.CodeDependentObjects && !f.host.Main() {
+		if err := f.dependent(st, &r); err != nil {
+			return true, err
+		}
+	}
 	return r.Err != nil, f.block.answer(r, false)
+}
+
+// dependent has a definition refused in the words of this database, if objects of it are why: the first one, where it
+// was refused, can only count those of others.
+func (f *definitions) dependent(st *semantics.Statement, r *Result) error {
+	if f.host.Enter(PhaseRunning) != nil { // it has been cancelled, and refused before that
+		return nil
+	}
+	defer f.host.Enter(PhaseIdle)
+	here, _, err := f.backend.ask("BEGIN READ WRITE", "SET LOCAL lock_timeout = '1s'", st.Text)
+	if err != nil {
+		return err
+	}
+	if here.failed != nil && here.failed.Code == r.Err.Code {
+		r.Err = failureOf(here)
+	}
+	_, _, err = f.backend.ask("ROLLBACK")
+	return err
 }
 
 // looksMax is how often the tables of a definition are looked up before it is a barrier: each time others have

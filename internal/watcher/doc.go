@@ -17,7 +17,8 @@
 //	WT4  The member's own work gives way to itself without anybody losing: large transactions that are executed while
 //	     they come in, detachments, an index that is built CONCURRENTLY. The executor and its definer never end each
 //	     other.
-//	WT5  A backend that is no session of this member's is ended, but not before it was in the way for a while.
+//	WT5  A backend that is no session of this member's is ended, but not before it was in the way for a while. A
+//	     session of another database that its order does not decide on yet loses, as in WT2.
 //	WT6  Who is in the way of somebody who is in the way is dealt with only if that one does not let go.
 //	WT7  Who rebuilds a catalog (VACUUM FULL, CLUSTER, REINDEX) is not cancelled in the middle of it if that does not
 //	     take long: a session in which PostgreSQL has rolled back a VACUUM FULL of pg_class may find the files of

@@ -46,8 +46,10 @@ type Options struct {
 	Waiters  *pending.Waiters
 	Backends *replay.Backends
 	Words    *outcome.Words
-	Session  func(backend uint32) *guards.Guard // nil: it is none of this member's
-	Blocked  func()                             // counts a transaction that loses for being in the way
+	Session  func(backend uint32) *guards.Guard // nil: it is none of this database's
+	// Elsewhere is the same for this member's other databases: roles are locked in all of them.
+	Elsewhere func(backend uint32) *guards.Guard
+	Blocked   func() // counts a transaction that loses for being in the way
 	// Definition is the one that goes on beside groups; nil if there is none. Executor and Definer are the backends.
 	Definition        func() *replay.Job
 	Executor, Definer func() uint32
@@ -238,11 +240,7 @@ func (x *Watcher) unblockFrom(ctx context.Context, pid uint32, blocked time.Dura
 	}
 	g := o.Session(pid)
 	if g == nil {
-		if blocked <= strangerAfter {
-			return nil
-		}
-		o.Log.Warn("ending a backend that blocks replication and is no session of Tutti", "pid", pid)
-		return o.Monitor.Terminate(ctx, pid)
+		return x.unblockStranger(ctx, pid, blocked, why)
 	}
 	phase, fresh, inWay := g.Abort(why)
 	if fresh {
@@ -257,6 +255,22 @@ func (x *Watcher) unblockFrom(ctx context.Context, pid uint32, blocked time.Dura
 		return o.Monitor.Terminate(ctx, pid)
 	}
 	return nil
+}
+
+// unblockStranger deals with one that is none of this database's. What another database's order decides on may wait for
+// this one's (package meetings).
+func (x *Watcher) unblockStranger(ctx context.Context, pid uint32, blocked time.Duration, why *wire.SQLError) error {
+	if g := x.o.Elsewhere(pid); g != nil {
+		if phase, _, inWay := g.Abort(why); phase != session.PhaseSubmitted && inWay <= x.stubborn {
+			return nil
+		}
+	}
+	if blocked <= strangerAfter {
+		return nil
+	}
+	x.o.Log.Warn("ending a backend that blocks replication and is no session of this database, or does not let go",
+		"pid", pid)
+	return x.o.Monitor.Terminate(ctx, pid)
 }
 
 // unblockSubmitted deals with a blocker whose fate the log decides (WT3), and reports whether its backend must end.

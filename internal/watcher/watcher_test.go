@@ -28,6 +28,7 @@ const (
 	chores    = 6
 	stranger  = 90
 	own       = 50 // a session of this member
+	elsewhere = 60 // one of another database
 )
 
 // database is one in which the test says who blocks whom.
@@ -79,6 +80,7 @@ type watched struct {
 	*Watcher
 	d         *database
 	guard     *guards.Guard
+	other     *guards.Guard // of the other database's session
 	waiters   *pending.Waiters
 	group     *pending.Group
 	job       *replay.Job
@@ -95,6 +97,8 @@ func watch(t *testing.T) *watched {
 	client, other := net.Pipe()
 	t.Cleanup(func() { client.Close(); other.Close() })
 	x.guard = guards.New(guards.Options{PID: own, Client: client, Backend: client, Cancel: func() {}, Wake: func() {}})
+	x.other = guards.New(guards.Options{PID: elsewhere, Client: client, Backend: client, Cancel: func() {},
+		Wake: func() {}})
 	backends := &replay.Backends{}
 	backends.Busy.Store(executor)
 	backends.Curtain.Store(curtain)
@@ -105,6 +109,12 @@ func watch(t *testing.T) *watched {
 		Session: func(pid uint32) *guards.Guard {
 			if pid == own {
 				return x.guard
+			}
+			return nil
+		},
+		Elsewhere: func(pid uint32) *guards.Guard {
+			if pid == elsewhere {
+				return x.other
 			}
 			return nil
 		},
@@ -275,6 +285,29 @@ func TestStranger(t *testing.T) {
 	}
 	if x.unblock(t, strangerAfter+1, stranger); !slices.Equal(x.d.ended, []uint32{stranger}) {
 		t.Errorf("ended are %v", x.d.ended)
+	}
+}
+
+// TestElsewhere: a session of another database loses, and is ended only if it does not let go, or if its order decides
+// on it, and then not at once (WT5).
+func TestElsewhere(t *testing.T) {
+	x := watch(t)
+	x.other.Enter(session.PhaseWaiting)
+	if x.unblock(t, time.Hour, elsewhere); len(x.d.ended) > 0 || x.other.Lost() == nil {
+		t.Errorf("ended are %v, and it is told %v", x.d.ended, x.other.Lost())
+	}
+	x.stubborn = 0
+	time.Sleep(time.Millisecond)
+	if x.unblock(t, time.Hour, elsewhere); !slices.Equal(x.d.ended, []uint32{elsewhere}) {
+		t.Errorf("one that does not let go: ended are %v", x.d.ended)
+	}
+	x = watch(t)
+	x.other.Enter(session.PhaseSubmitted)
+	if x.unblock(t, strangerAfter, elsewhere); len(x.d.ended) > 0 || x.other.Lost() != nil {
+		t.Errorf("submitted: ended are %v at once, and it is told %v", x.d.ended, x.other.Lost())
+	}
+	if x.unblock(t, strangerAfter+1, elsewhere); !slices.Equal(x.d.ended, []uint32{elsewhere}) {
+		t.Errorf("submitted: ended are %v", x.d.ended)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	CodeInvalidStatementName     = "26000" // prepared statement does not exist
 	CodeInvalidAuthorization     = "28000" // role may not connect
 	CodeInvalidPassword          = "28P01" // wrong password
+	CodeDependentObjects         = "2BP01" // something depends on what is to be dropped
 	CodeInvalidCursorName        = "34000" // portal does not exist
 	CodeInvalidCatalogName       = "3D000" // database does not exist
 	CodeSerializationFailure     = "40001" // certainly not committed; retry the transaction

@@ -75,8 +75,22 @@ func TestDatabases(t *testing.T) {
 		t.Errorf("a role that has rights in another database: %v", err)
 	}
 
+	err := shop.Connect(2).Try("DROP ROLE from_shop")
+	if !strings.Contains(Explain(err), "DETAIL: privileges for table same") {
+		t.Errorf("a role that has rights here is dropped: %s", Explain(err))
+	}
+
+	// What a block does to roles is undone with it. Another role of that name comes first.
+	block := shop.Connect(1)
+	block.Do("BEGIN; CREATE ROLE of_block", "GRANT SELECT ON same TO of_block", "SET ROLE of_block",
+		"SELECT count(*) FROM same", "ROLLBACK", "BEGIN; CREATE ROLE of_block")
+	s.Do("CREATE ROLE of_block", "DROP ROLE of_block")
+	if err := block.Try("COMMIT"); Code(err) != "40001" {
+		t.Errorf("a block that has made a role made by another: %v", err)
+	}
+
 	for sql, code := range map[string]string{
-		"BEGIN; CREATE ROLE nobody_else": "0A000", "DO $$ BEGIN CREATE ROLE nobody_else; END $$": "0A000",
+		"BEGIN; CREATE ROLE nobody_else; COMMIT": "0A000", "DO $$ BEGIN CREATE ROLE nobody_else; END $$": "0A000",
 		"DROP DATABASE shop": "55006", "DROP DATABASE postgres": "0A000",
 		"ALTER DATABASE postgres RENAME TO other": "0A000",
 		"ALTER DATABASE shop RENAME TO other":     "0A000", "BEGIN; CREATE DATABASE inblock": "25001",

@@ -296,16 +296,8 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 	var r Result
 	for looks := 1; ; looks++ {
 		d.Base = f.host.Applied() // before the tables are looked up
-		if err := f.concurrent(st, &d); err != nil {
+		if err := f.lookUp(st, &d); err != nil {
 			return true, err
-		}
-		if err := f.finalizes(st, &d); err != nil {
-			return true, err
-		}
-		if d.Index.Name == "" {
-			if d.Extent, err = f.extent(st); err != nil {
-				return true, err
-			}
 		}
 		d.Extent.Shared, d.InVain = st.Shared, looks >= looksBeside
 		if r = f.host.Define(d); r.Err == nil || r.Err.Code != wire.CodeTuttiOutdated || looks == looksMax {
@@ -322,6 +314,18 @@ func (f *definitions) define(st *semantics.Statement) (bool, error) {
 		}
 	}
 	return r.Err != nil, f.block.answer(r, false)
+}
+
+// lookUp finds out what a definition may change, and whether beside everything else.
+func (f *definitions) lookUp(st *semantics.Statement, d *Definition) (err error) {
+	if err := f.concurrent(st, d); err != nil {
+		return err
+	}
+	if err := f.finalizes(st, d); err != nil || d.Index.Name != "" {
+		return err
+	}
+	d.Extent, err = f.extent(st)
+	return err
 }
 
 // dependent has a definition refused in the words of this database, if objects of it are why: the first one, where it

@@ -197,6 +197,7 @@ func (s *steps) define(image []byte, settle func(*Definition) error) error {
 		}
 	}
 	s.list = append(s.list, writeset.Step{Definition: image})
+	s.searches(&d)
 	s.barrier = s.barrier || d.barrier()
 	s.exclude(d.Dropped)
 	names, _ := d.known()

@@ -198,6 +198,18 @@ func (c *Certifier) checkKey(t *Transaction, k writeset.Key) Verdict {
 	return Verdict{}
 }
 
+// CheckReads says whether somebody has taken unseen, by t's base, what t has read, of which it holds no locks. What is
+// forgotten does not count.
+func (c *Certifier) CheckReads(t Transaction) (v Verdict) {
+	t.Writeset.EachKey(func(k writeset.Key) bool {
+		if k.Mode == writeset.Read {
+			v = c.checkKey(&t, k)
+		}
+		return v.Commit()
+	})
+	return v
+}
+
 // CheckLocks says whether t can still hold the row locks that it had when everything up to held
 // was visible: whoever took one of its keys, and was not seen by it, took the lock from it. Everything up to t's
 // base was visible before its first statement.

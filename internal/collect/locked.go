@@ -137,5 +137,9 @@ func (Collector) AskExtent(st *semantics.Statement) string {
 
 // Extent reads the answer.
 func (Collector) Extent(answer []byte, st *semantics.Statement) (*writeset.Writeset, error) {
-	return capture.Extent(answer, st.Confined.Columns, st.Confined.Types)
+	extent, err := capture.Extent(answer, st.Confined.Columns, st.Confined.Types)
+	if err == nil {
+		capture.Gives(extent, st.Text)
+	}
+	return extent, err
 }

@@ -48,7 +48,8 @@
 //	E8  A READ COMMITTED transaction that lost its row locks before it was proposed (its backend died, unnoticed)
 //	    loses: it has not seen what others' transactions did to its rows beyond Held, nor own ones that collected
 //	    after it did (Order). So it is with the rows that one with a snapshot makes, and refers to: these PostgreSQL
-//	    compares with the newest data. (submissions.base, submissions.lockBase)
+//	    compares with the newest data. Names that its definitions have searched for it does not lock, and has seen
+//	    those of its base. (submissions.base, submissions.lockBase)
 //	E9  What is delivered and not issued stays below QueueBytesMax, one delivery excepted. Pausing
 //	    delivery delays verdicts and changes none. (schedule.weigh)
 //	E10 A Checkpoint is a function of the log up to its index, and the log behind it alone decides what follows. An

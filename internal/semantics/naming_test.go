@@ -1,0 +1,68 @@
+package semantics
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestNamed: a definition says which names it gives and takes.
+func TestNamed(t *testing.T) {
+	for sql, want := range map[string][]string{
+		"CREATE TABLE s.T(id int REFERENCES u)":                           {"t"},
+		`CREATE TABLE "T"(LIKE v)`:                                        {"t"},
+		"CREATE TABLE t AS SELECT 1":                                      {"t"},
+		"CREATE MATERIALIZED VIEW a.v AS SELECT * FROM t":                 {"v"},
+		"CREATE OR REPLACE VIEW v AS SELECT * FROM t":                     {"v"},
+		"CREATE INDEX i ON t(a)":                                          {"t", "i"},
+		"CREATE SEQUENCE s":                                               {"s"},
+		"CREATE FUNCTION a.f(int) RETURNS int LANGUAGE sql AS ''":         {"f"},
+		"CREATE AGGREGATE g(int) (sfunc = f, stype = int)":                {"g"},
+		"CREATE OPERATOR a.||| (leftarg = int, function = f)":             {"|||"},
+		"CREATE TYPE e AS ENUM ('x')":                                     {"e"},
+		"CREATE TYPE c AS (i int)":                                        {"c"},
+		"CREATE TYPE r AS RANGE (subtype = int)":                          {"r"},
+		"CREATE DOMAIN d AS int":                                          {"d"},
+		"CREATE SCHEMA s CREATE TABLE t(i int) CREATE VIEW v AS SELECT 1": {"s", "t", "v"},
+		"CREATE FOREIGN TABLE t(i int) SERVER s":                          {"t"},
+		"CREATE STATISTICS a.s ON a, b FROM t":                            {"s"},
+		"CREATE TEXT SEARCH DICTIONARY d (template = simple)":             {"d"},
+		"DROP TABLE a.t, u":                                               {"t", "u"},
+		"DROP FUNCTION a.f(int), g":                                       {"f", "g"},
+		"DROP TYPE a.t":                                                   {"t"},
+		"DROP SCHEMA s CASCADE":                                           {"s"},
+		"DROP OPERATOR a.+ (int, int)":                                    {"+"},
+		"ALTER TABLE a.t RENAME TO u":                                     {"t", "u"},
+		"ALTER FUNCTION f(int) RENAME TO g":                               {"f", "g"},
+		"ALTER TYPE t SET SCHEMA s":                                       {"t"},
+		"ALTER TABLE t SET SCHEMA s":                                      {"t"},
+		"ALTER TABLE t ADD COLUMN c int":                                  nil,
+		"GRANT SELECT ON t TO r":                                          nil,
+		"CREATE ROLE r":                                                   nil,
+		"not a statement":                                                 nil,
+		"SELECT 1 INTO t":                                                 {"t"},
+	} {
+		got := slices.Compact(Named(sql))
+		for _, name := range want {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s gives %q, want %q", sql, got, want)
+			}
+		}
+		if len(want) == 0 && len(got) > 0 || len(got) > len(want)+1 {
+			t.Errorf("%s gives %q, want %q", sql, got, want)
+		}
+	}
+}
+
+// TestWords: the words of a definition are all that may be names.
+func TestWords(t *testing.T) {
+	for sql, want := range map[string][]string{
+		`CREATE VIEW v AS SELECT "A b".x + f(1) FROM S."A b" -- note`: {"+", "a b", "f", "s", "v", "view", "x"},
+		"CREATE TABLE t(i int DEFAULT nextval('my.Seq'))":             {"i", "int", "my", "nextval", "seq", "t"},
+		"CREATE VIEW w AS SELECT 1 <-> größe":                         {"<->", "größe", "view", "w"},
+		"it's not":                                                    {"it", "not", "s"},
+	} {
+		if got := Words(sql); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", sql, got, want)
+		}
+	}
+}

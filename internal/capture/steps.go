@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/writeset"
@@ -25,6 +26,7 @@ type steps struct {
 	beheld  []writeset.Table // tables that were locked, and not against writers
 	changed map[uint64]bool  // keys that are Exclusive because of rows
 	read    []writeset.Table // by a SERIALIZABLE transaction
+	names   map[string]bool  // that its definitions have searched for, by what stands for them
 }
 
 func (s *steps) any() bool { return len(s.list) > 0 }
@@ -149,6 +151,10 @@ func (s *steps) take(w *writeset.Writeset) {
 // be older than this step.
 func (s *steps) hold(w *writeset.Writeset) {
 	w.EachKey(func(k writeset.Key) bool {
+		if t := &w.Tables[k.Table]; k.Mode == writeset.Read && t.Schema == SchemaName {
+			s.reads(t.Name)
+			return true
+		}
 		n := s.add(w.Tables[k.Table], tableKey{hash: k.Hash, mode: k.Mode})
 		switch {
 		case k.Held:
@@ -166,13 +172,19 @@ func (s *steps) add(t writeset.Table, k tableKey) uint32 {
 		s.numbers, s.keys = make(map[uint64]uint32), newKeySet(0)
 		s.locked, s.changed = map[uint32]bool{}, map[uint64]bool{}
 	}
+	n := s.number(t)
+	s.keys.add(n, k)
+	return n
+}
+
+// number gives the number of a table.
+func (s *steps) number(t writeset.Table) uint32 {
 	n, ok := s.numbers[t.Key]
 	if !ok {
 		n = uint32(len(s.tables))
 		s.numbers[t.Key] = n
 		s.tables = append(s.tables, t)
 	}
-	s.keys.add(n, k)
 	return n
 }
 
@@ -304,7 +316,12 @@ func (s *steps) writeset() (*writeset.Writeset, error) {
 	}
 	s.beside()
 	last := slices.IndexFunc(s.keys.keys, func(k writeset.Key) bool { return k.Hash == DefinitionsKey })
-	keys := append(slices.Concat(s.keys.keys[:last], s.keys.keys[last+1:]), s.keys.keys[last])
+	keys := slices.Concat(s.keys.keys[:last], s.keys.keys[last+1:])
+	for _, name := range slices.Sorted(maps.Keys(s.names)) { // order-free: sorted
+		w := whole([2]string{SchemaName, name})
+		keys = append(keys, writeset.Key{Hash: w.Key, Mode: writeset.Read, Table: s.number(w)})
+	}
+	keys = append(keys, s.keys.keys[last])
 	w := &writeset.Writeset{Tables: s.tables, Keys: keys, Steps: s.list, Barrier: s.barrier}
 	for n := range uint32(len(s.tables)) {
 		if s.locked[n] && !s.changed[s.tables[n].Key] {

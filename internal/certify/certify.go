@@ -198,11 +198,11 @@ func (c *Certifier) checkKey(t *Transaction, k writeset.Key) Verdict {
 	return Verdict{}
 }
 
-// CheckReads says whether somebody has taken unseen, by t's base, what t has read, of which it holds no locks. What is
-// forgotten does not count.
-func (c *Certifier) CheckReads(t Transaction) (v Verdict) {
+// CheckNames says whether somebody has taken unseen, by t's base, one of the names that t's definitions have searched
+// for: keys in mode Read of what stands for names, of which nobody has a lock. What is forgotten does not count.
+func (c *Certifier) CheckNames(t Transaction) (v Verdict) {
 	t.Writeset.EachKey(func(k writeset.Key) bool {
-		if k.Mode == writeset.Read {
+		if k.Mode == writeset.Read && t.Writeset.Tables[k.Table].Schema == writeset.OwnSchema {
 			v = c.checkKey(&t, k)
 		}
 		return v.Commit()

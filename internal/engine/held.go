@@ -57,7 +57,7 @@ func (s *submissions) locksBase(w *own) uint64 {
 		return ordinal <= w.Base || s.commits.precedes(winner.Seq, ordinal, w.Order)
 	}
 	if !w.Snapshot && len(w.Writeset.Steps) > 0 {
-		if v := s.log.cert.CheckReads(t); !v.Commit() {
+		if v := s.log.cert.CheckNames(t); !v.Commit() {
 			return max(w.Base, min(held, v.WinnerOrdinal-1)) // the log says no
 		}
 	}

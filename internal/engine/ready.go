@@ -42,6 +42,8 @@ type Aborted struct {
 	Verdict certify.Verdict
 	Orphan  bool
 	Blind   bool // it has lost to a blind transaction
+	// Foretold: the log has yet to say so, and holds it, or will. It cannot be handed in again under its sequence.
+	Foretold bool
 }
 
 // Ready is what the owner must carry out, in the order of the fields; see ordering.Ready.

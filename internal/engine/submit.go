@@ -199,6 +199,7 @@ func (s *submissions) foretell(seq uint64) bool {
 		return false
 	}
 	s.abort(w, v)
+	s.aborted[len(s.aborted)-1].Foretold = true
 	return true
 }
 

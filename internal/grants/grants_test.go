@@ -36,6 +36,7 @@ type member struct {
 	blockers map[uint32][]uint32 // by backend
 	position uint64
 	posErr   error
+	gone     bool                              // the session's backend
 	lost     func(to uint32, answer bool) bool // nil: nothing is
 	reach    map[uint32]Reach                  // Alive where nothing is said
 }
@@ -81,6 +82,7 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 				return true
 			},
 			Position: func(context.Context) (uint64, error) { return m.position, m.posErr },
+			Gone:     func(context.Context, uint32) (bool, error) { return m.gone, nil },
 			Blockers: func(_ context.Context, pid uint32) ([]uint32, error) {
 				m.mu.Lock()
 				defer m.mu.Unlock()

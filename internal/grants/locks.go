@@ -62,8 +62,10 @@ type Options struct {
 	Reach func(member uint32) Reach
 	Send  func(to uint32, answer bool, word []byte) bool
 
-	// Position is where PostgreSQL's WAL ends now. Blockers are the backends for whose locks one waits.
+	// Position is where PostgreSQL's WAL ends now. Gone reports whether a backend has ended, or the transaction with
+	// which it has written. Blockers are the backends for whose locks one waits.
 	Position func(context.Context) (uint64, error)
+	Gone     func(ctx context.Context, pid uint32) (bool, error)
 	Blockers func(ctx context.Context, pid uint32) ([]uint32, error)
 }
 

@@ -423,9 +423,9 @@ func (s *Session) settled(limits session.Limits, most time.Duration) (failure *w
 }
 
 // Alone has the session's transaction, which defines something, take its turn until EndTurn. The transaction has its
-// locks all the time, so what was applied until now it has seen, as Order of the submission says then. It waits so long
-// at most for what is to be applied. A failure says that it has lost meanwhile, or was cancelled, or that its time is
-// over.
+// locks all the time, unless its backend has ended, so what was applied until now it has seen, as Order of the
+// submission says then. It waits so long at most for what is to be applied. A failure says that it has lost meanwhile,
+// or was cancelled, or that its time is over.
 func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *wire.SQLError) {
 	if sub.Writeset != nil && sub.Writeset.Barrier {
 		s.bars = true
@@ -437,11 +437,16 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 		return failure
 	}
 	at, err := s.turns.o.Position(context.Background())
-	if err != nil {
-		s.turns.o.Log.Debug("the position of the WAL cannot be told", "error", err)
-		return nil
+	gone := false
+	if err == nil { // behind it: who ends later had its locks then
+		gone, err = s.turns.o.Gone(context.Background(), s.client.PID())
 	}
-	sub.Order = max(sub.Order, at)
+	switch {
+	case err != nil:
+		s.turns.o.Log.Debug("whether a transaction has its locks cannot be told", "error", err)
+	case !gone:
+		sub.Order = max(sub.Order, at)
+	}
 	return nil
 }
 

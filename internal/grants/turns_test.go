@@ -120,7 +120,11 @@ func TestAloneHasSeen(t *testing.T) {
 	if s.Alone(&sub, SeenMax); sub.Order != 80 {
 		t.Errorf("it had seen more, up to 80, and now up to %d", sub.Order)
 	}
-	m.posErr = errors.New("nobody knows")
+	m.position, m.gone = 90, true
+	if s.Alone(&sub, SeenMax); sub.Order != 80 {
+		t.Errorf("its backend has ended, and it has seen what was written up to %d", sub.Order)
+	}
+	m.posErr, m.gone = errors.New("nobody knows"), false
 	m.ordered.Store(10)
 	began := time.Now()
 	e := s.Alone(&sub, 20*time.Millisecond)

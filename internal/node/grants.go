@@ -30,7 +30,7 @@ func grantsOf(l *life) grants.Options {
 			}
 			return l.sendFrame(to, frameHold, word)
 		},
-		Position: l.db.monitor.Position, Blockers: l.db.monitor.Blockers,
+		Position: l.db.monitor.Position, Gone: l.db.monitor.Gone, Blockers: l.db.monitor.Blockers,
 	}
 }
 

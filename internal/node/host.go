@@ -307,6 +307,10 @@ func (h *host) Committed(seq uint64, ok bool) {
 		case <-w.Applied:
 		case <-h.n.course.done:
 		}
+		// Whoever begins behind the answer has seen the names that it has given.
+		h.n.flow.gate.Await(func() bool {
+			return h.n.order.core.Applied() >= w.Ordinal || h.n.course.ending()
+		})
 		wait.End()
 	}
 	slowed(h)
@@ -333,7 +337,8 @@ func (l *life) aborted(a engine.Aborted) {
 		l.rows.Lost(w.Sub.Writeset, a.Verdict)
 		l.words.Count(w.Sub.Writeset, a.Verdict)
 		w.Beaten = a.Blind
-		w.Outrun = a.Verdict.Reason == certify.KeyConflict && a.Verdict.Key.Hash == capture.DefinitionsKey
+		w.Outrun = !a.Foretold && a.Verdict.Reason == certify.KeyConflict &&
+			a.Verdict.Key.Hash == capture.DefinitionsKey
 		w.Ordinal = a.Verdict.WinnerOrdinal
 		w.Decision <- session.Decision{Retry: true, Err: l.words.Lost(w.Sub.Writeset, a.Verdict)}
 	}

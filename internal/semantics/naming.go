@@ -14,17 +14,19 @@ import (
 // else. So a definition says which names it gives and takes, and by which words it may go.
 
 // Named are the names that a definition gives to objects or takes from them, without their schemas, in lower case:
-// what it makes, drops, renames or moves. What is named in another way than by the search path, as a column, a trigger
-// or a role, is none of them, and neither is what is dropped along with something.
-func Named(sql string) (names []string) {
+// what it makes, drops, renames or moves. Makes: they are those of new objects. What is
+// named in another way than by the search path, as a column, a trigger or a role, is none of them, and neither is
+// what is dropped along with something.
+func Named(sql string) (names []string, makes bool) {
 	r, err := parse(sql)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	for _, s := range r.Stmts {
 		names = append(names, namesOf(s.Stmt)...)
+		makes = s.Stmt.GetDropStmt() == nil && s.Stmt.GetRenameStmt() == nil && s.Stmt.GetAlterObjectSchemaStmt() == nil
 	}
-	return names
+	return names, makes
 }
 
 func namesOf(n *pg.Node) (names []string) {
@@ -34,8 +36,12 @@ func namesOf(n *pg.Node) (names []string) {
 		return nil
 	}
 	stmt := m.Get(of).Message()
+	if r := n.GetRenameStmt(); r != nil && inside[r.RenameType] {
+		return nil
+	}
 	for _, field := range namedFields {
-		if f := stmt.Descriptor().Fields().ByName(protoreflect.Name(field)); f != nil && stmt.Has(f) {
+		f := stmt.Descriptor().Fields().ByName(protoreflect.Name(field))
+		if f != nil && stmt.Has(f) && (field != "relation" || n.GetIndexStmt() == nil) {
 			names = append(names, namesIn(f, stmt.Get(f))...)
 		}
 	}
@@ -43,6 +49,13 @@ func namesOf(n *pg.Node) (names []string) {
 		names = append(names, namesOf(e)...)
 	}
 	return names
+}
+
+// inside are what is renamed inside of something else.
+var inside = map[pg.ObjectType]bool{
+	pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_ATTRIBUTE: true, pg.ObjectType_OBJECT_TABCONSTRAINT: true,
+	pg.ObjectType_OBJECT_DOMCONSTRAINT: true, pg.ObjectType_OBJECT_TRIGGER: true, pg.ObjectType_OBJECT_RULE: true,
+	pg.ObjectType_OBJECT_POLICY: true,
 }
 
 // naming are the statements that give names or take them, namedFields where.
@@ -53,7 +66,7 @@ var (
 		"DropStmt RenameStmt AlterObjectSchemaStmt")
 	namedFields = strings.Fields("relation base_stmt view into into_clause rel idxname sequence funcname defnames " +
 		"typevar type_name domainname schemaname opclassname opfamilyname conversion_name objects object subname " +
-		"newname")
+		"authrole newname")
 )
 
 // namesIn are the names that a field of such a statement holds: that of a relation, or the last part of each.
@@ -69,6 +82,7 @@ func namesIn(f protoreflect.FieldDescriptor, v protoreflect.Value) (names []stri
 		}
 	case f.Kind() == protoreflect.StringKind:
 		names = []string{strings.ToLower(v.String())}
+	case f.Name() == "type_name": // what a domain is made of
 	case f.Kind() == protoreflect.MessageKind:
 		names = lastName(v.Message().Interface())
 	}
@@ -91,6 +105,8 @@ func lastName(m any) []string {
 		parts = x.Items
 	case *pg.ObjectWithArgs:
 		parts = x.Objname
+	case *pg.RoleSpec: // whose schema it is called after
+		return []string{strings.ToLower(x.Rolename)}
 	case *pg.String:
 		return []string{strings.ToLower(x.Sval)}
 	case *pg.Node:
@@ -104,8 +120,9 @@ func lastName(m any) []string {
 	return lastName(parts[len(parts)-1])
 }
 
-// Words are those of a definition that may be names to be searched for, in lower case, sorted, each once; operators are
-// among them. What stands in strings counts, as in nextval('s'), but for long ones: they are bodies.
+// Words are those of a definition that may be names to be searched for, in lower case and sorted, each as often as it
+// is there; operators are among them. What stands in strings counts, as in nextval('s'), but for long ones: they are
+// bodies.
 func Words(sql string) (words []string) {
 	scan, err := pg.Scan(ascii(sql))
 	if err != nil {
@@ -125,7 +142,7 @@ func Words(sql string) (words []string) {
 		}
 	}
 	slices.Sort(words)
-	return slices.Compact(words)
+	return words
 }
 
 // bodyMin is from how many bytes on a string is taken for the body of a function.

@@ -342,7 +342,9 @@ func (f *definitions) dependent(st *semantics.Statement, r *Result) error {
 	if here.failed != nil && here.failed.Code == r.Err.Code {
 		r.Err = failureOf(here)
 	}
-	_, _, err = f.backend.ask("ROLLBACK")
+	for here.status != wire.TxIdle && err == nil { // a cancel meant for what came before may hit it
+		here, _, err = f.backend.ask("ROLLBACK")
+	}
 	return err
 }
 

@@ -155,7 +155,7 @@ func (f *definitions) here(st semantics.Statement) (bool, error) {
 	if err != nil || failedToo || !st.Quiet || r.does.restarts {
 		return failedToo, err
 	}
-	f.schema.events = true
+	f.schema.events, f.schema.shared = true, f.schema.shared || st.Shared // it may have been run again since
 	return false, f.carrying.note([]string{st.Text}, false)
 }
 

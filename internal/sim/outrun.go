@@ -18,7 +18,7 @@ func holdsDefinitions(ws *writeset.Writeset) {
 // ordered once more, behind them, under its old number (node's host.Submit), but for one
 // that the same has outrun before.
 func (s *modelSession) outrun(v certify.Verdict) bool {
-	return s.a.alone != nil && !s.a.alone.locks && !s.a.repeat && !s.broken && s.state == sessionSubmitted &&
+	return s.a.alone != nil && !s.a.alone.locks && !s.a.repeat && s.state == sessionSubmitted &&
 		v.Reason == certify.KeyConflict && v.Key.Hash == definitionsTable.Key && v.WinnerOrdinal > s.a.alone.outrun
 }
 
@@ -30,7 +30,8 @@ func (s *modelSession) again(by uint64) {
 	s.m.w.stats.Waits.Outrun++
 	s.state = sessionRunning
 	s.waitsIn(func() {
-		failure := s.grants.Alone(&session.Submission{}, grants.SeenMax)
+		dated := &session.Submission{}
+		failure := s.grants.Alone(dated, grants.SeenMax)
 		if !s.still() {
 			return
 		}
@@ -38,7 +39,9 @@ func (s *modelSession) again(by uint64) {
 			s.fail()
 			return
 		}
-		s.progress, s.order = s.m.db.progress, s.m.db.collect()
+		if dated.Order > 0 {
+			s.progress, s.order = s.m.db.passedAt(dated.Order), dated.Order
+		}
 		sub.Held, sub.Order = s.held(), s.order
 		s.hand(sub)
 	})

@@ -47,6 +47,7 @@ func (d *definers) starts(m *member) {
 		Go:     func(f func()) { x.begins(f) },
 		Reach:  x.asks, Send: x.send,
 		Position: func(context.Context) (uint64, error) { return m.db.collect(), nil },
+		Gone:     x.gone,
 		Blockers: x.blockers,
 	})
 	x.begins(func() {
@@ -142,6 +143,16 @@ func (x *schemas) hear(from uint32, life uint64, answer bool, word []byte) {
 }
 
 // blockers are the backends for whose locks one waits, and those for whose these wait, as PostgreSQL tells.
+// gone reports whether a session's backend has ended.
+func (x *schemas) gone(_ context.Context, pid uint32) (bool, error) {
+	for _, s := range x.m.sessions {
+		if s.slot == pid {
+			return s.broken, nil
+		}
+	}
+	return true, nil
+}
+
 func (x *schemas) blockers(_ context.Context, pid uint32) (pids []uint32, err error) {
 	for _, s := range x.m.sessions {
 		if s.slot == pid && s.t != nil {

@@ -118,7 +118,7 @@ func dryRun(o Options, c Client, sub *session.Submission, payload []byte, define
 // refusedThere words a refusal. What that member has seen may not be applied here yet; if the transaction loses to some
 // of that, it is why.
 func refusedThere(o Options, c Client, sub *session.Submission, r *replay.Tried) *wire.SQLError {
-	if r.Decided > r.Applied {
+	if r.Decided > r.Applied || len(sub.Writeset.Steps) > 0 {
 		if v := c.Loses(sub, r.Decided); !v.Commit() {
 			c.Behind(v.WinnerOrdinal)
 			return o.Lost(sub.Writeset, v)

@@ -8,6 +8,7 @@ func TestNameGivenMeanwhile(t *testing.T) {
 	c := use(t)
 	a := c.Connect(1)
 	a.Do("CREATE SCHEMA given_first", "CREATE TABLE given(k int PRIMARY KEY)", "CREATE TABLE given_besides(k int)",
+		"CREATE DOMAIN given_e AS int",
 		"CREATE FUNCTION given_f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE DOMAIN given_d AS int")
 	c.Settled()
 	for _, x := range []struct {
@@ -26,6 +27,9 @@ func TestNameGivenMeanwhile(t *testing.T) {
 		{1, "a schema", "given_second, public", "CREATE TABLE given_where()", "CREATE SCHEMA given_second", false},
 		{2, "what is dropped", "given_first, public", "CREATE VIEW given_x AS SELECT given_f()",
 			"DROP FUNCTION given_first.given_f() CASCADE", false},
+		{2, "what it drops", "given_first, public", "DROP DOMAIN given_e", "CREATE DOMAIN given_first.given_e AS int",
+			false},
+		{1, "a name that it gives itself", "given_first", "CREATE TABLE given_too()", "CREATE TABLE given_too()", true},
 		{1, "another name, here", "public", "CREATE VIEW given_y AS SELECT count(*) FROM given",
 			"CREATE TABLE given_first.other(k int)", true},
 		{2, "another name, there", "public", "CREATE VIEW given_z AS SELECT count(*) FROM given",

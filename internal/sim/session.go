@@ -307,7 +307,7 @@ func (s *modelSession) aborted(a engine.Aborted) {
 	if a.Blind {
 		s.m.shun(s.a)
 	}
-	if s.outrun(a.Verdict) {
+	if !a.Foretold && s.outrun(a.Verdict) {
 		s.again(a.Verdict.WinnerOrdinal)
 		return
 	}

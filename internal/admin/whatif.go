@@ -97,7 +97,7 @@ func lose(all []votes, lost []string) (table, error) {
 		}
 		stop := v.database + " does not go on without " + strings.Join(lost, " and ")
 		if turn.GoesOn && v.view.Changes {
-			stop += ", but if they are lost one after the other, " + v.expel + " apart"
+			stop += ", but if they are lost one after the other, " + v.apart() + " apart"
 		}
 		stops = append(stops, stop)
 	}
@@ -105,6 +105,15 @@ func lose(all []votes, lost []string) (table, error) {
 		return out, errors.New(strings.Join(stops, "; "))
 	}
 	return out, nil
+}
+
+// apart is how long it takes from one loss until the next may come: with one copy, the vote moves first to who is to
+// vote alone, and then the other is known to be gone.
+func (v *votes) apart() string {
+	if v.view.MinCopies == 1 {
+		return "twice " + v.expel
+	}
+	return v.expel
 }
 
 // votes asks one node after the other until one hears a majority in each database; if none does, the first answer
@@ -154,7 +163,7 @@ func parseVotes(t table) (all []votes, err error) {
 		v := &all[i]
 		v.names[uint32(n)] = member(r)
 		v.view.Changes = v.expel != "never"
-		if v.view.Least, err = strconv.Atoi(cmp.Or(copies(r), "0")); err != nil {
+		if v.view.MinCopies, err = strconv.Atoi(cmp.Or(copies(r), "0")); err != nil {
 			return nil, fmt.Errorf("the node tells of %q copies", copies(r))
 		}
 		v.view.Members = append(v.view.Members, uint32(n))

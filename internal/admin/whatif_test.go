@@ -41,6 +41,10 @@ func TestLose(t *testing.T) {
 			"at once no node1, node2, node3, node4, node5 0 no; " +
 				"one after the other no node1, node2, node3, node4, node5 2 no",
 			"db1 does not go on without node1 and node2 and node3"},
+		{"two of three, one copy", votesWith("10s", "1", "VVV"), "node2 node3",
+			"at once no node1, node2, node3 0 no; one after the other yes node1 1 no",
+			"db1 does not go on without node2 and node3, but if they are lost one after the other, twice 10s " +
+				"apart"},
 		{"one that is gone already", votesOf("10s", "VVVL-"), "node5",
 			"at once yes node1, node2, node3 2 yes; one after the other yes node1, node2, node3 2 yes", ""},
 		{"one of two databases", votesOf("10s", "VVVLL", "VVVVV"), "node1 node2",

@@ -7,11 +7,11 @@ import (
 
 // View is who votes, and who is there, before members are lost.
 type View struct {
-	Members []uint32 // all, in ascending order
-	Voters  []uint32
-	There   []uint32 // those that can be heard, and so can vote if they are to
-	Changes bool     // who votes changes, by a Rule
-	Least   int      // copies of a commit that there are to be; zero means Copies
+	Members   []uint32 // all, in ascending order
+	Voters    []uint32
+	There     []uint32 // those that can be heard, and so can vote if they are to
+	Changes   bool     // who votes changes, by a Rule
+	MinCopies int      // copies of a commit that there are to be; zero means Copies
 }
 
 // Loss is what becomes of the rest of a View.
@@ -86,7 +86,8 @@ func (v View) Removed(member uint32) Loss {
 	out := func(list []uint32) []uint32 {
 		return slices.DeleteFunc(slices.Clone(list), func(m uint32) bool { return m == member })
 	}
-	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes, Least: v.Least}
+	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes,
+		MinCopies: v.MinCopies}
 	good := rest.good()
 	silent := len(out(v.Voters)) - rest.here()
 	gone := len(v.Voters) - len(out(v.Voters))
@@ -94,7 +95,7 @@ func (v View) Removed(member uint32) Loss {
 		gone, silent = gone+silent, 0
 	}
 	all := Loss{GoesOn: v.elects(), Copies: len(v.Members), Another: true}
-	rule := New(0, v.Least)
+	rule := New(0, v.MinCopies)
 	for _, p := range good {
 		if !p.Voter {
 			continue
@@ -137,7 +138,7 @@ func (v View) elects() bool { return 2*v.here() > len(v.Voters) }
 
 // copies is how many copies of a commit that was acknowledged in v the rest of it has at least.
 func (v View) copies(rest View) int {
-	if v.Least == 1 && v.Changes && len(v.Voters) == 1 {
+	if v.MinCopies == 1 && v.Changes && len(v.Voters) == 1 {
 		return len(rest.There) // it waits for all
 	}
 	return max(0, len(v.Voters)/2+1-(v.here()-rest.here()))
@@ -162,7 +163,7 @@ func (v View) settled() (list []View) {
 
 // settles is the view that follows under a leader.
 func (v View) settles(leader uint32) View {
-	rule := New(0, v.Least)
+	rule := New(0, v.MinCopies)
 	for range v.Members { // or sooner
 		to := rule.wanted(leader, v.good(), len(v.Members), len(v.Voters), len(v.Voters)-v.here())
 		if to == nil {

@@ -154,7 +154,7 @@ func TestLose(t *testing.T) {
 						continue // it does not go on before
 					}
 					p := &played{all: all, changes: how.changes, least: how.copies, known: map[string][]uint32{}}
-					v := View{Members: all, Voters: voters, There: there, Changes: how.changes, Least: how.copies}
+					v := View{Members: all, Voters: voters, There: there, Changes: how.changes, MinCopies: how.copies}
 					for _, lost := range subsets(there) {
 						once := compare(t, p, v, lost, v.AtOnce(lost), [][][]uint32{{lost}})
 						var turns [][][]uint32
@@ -258,7 +258,7 @@ func TestRemoved(t *testing.T) {
 			for _, there := range subsets(all) {
 				for i, changes := range []bool{true, false, true} {
 					for _, m := range all {
-						v := View{Members: all, Voters: voters, There: there, Changes: changes, Least: i / 2}
+						v := View{Members: all, Voters: voters, There: there, Changes: changes, MinCopies: i / 2}
 						said := v.Removed(m)
 						if said.GoesOn {
 							goOn++
@@ -279,9 +279,9 @@ func removed(t *testing.T, v View, member uint32, said Loss) {
 	rest := slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return m == member })
 	leaders, goes, another, copies := both(rest, v.Voters), most(v.There, v.Voters), true, len(v.Members)
 	for _, leader := range leaders {
-		r, voters := New(0, v.Least), v.Voters
+		r, voters := New(0, v.MinCopies), v.Voters
 		if v.Changes {
-			r = New(gone, v.Least)
+			r = New(gone, v.MinCopies)
 		}
 		for tick := range 4 * gone {
 			var peers []Peer
@@ -299,7 +299,7 @@ func removed(t *testing.T, v View, member uint32, said Loss) {
 			}
 		}
 		has := len(voters)/2 + 1
-		if v.Least == 1 && len(voters) == 1 {
+		if v.MinCopies == 1 && len(voters) == 1 {
 			has = len(rest)
 		}
 		goes, copies = goes && most(rest, voters), min(copies, has)

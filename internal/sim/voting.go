@@ -150,7 +150,7 @@ func (v *voting) enough(w *world, order []int) int {
 		return cmp.Or(cmp.Compare(v.behind(now, w.members[a]), v.behind(now, w.members[b])),
 			cmp.Compare(v.silent(now, a), v.silent(now, b)))
 	})
-	view := quorum.View{Changes: true, Least: v.copies}
+	view := quorum.View{Changes: true, MinCopies: v.copies}
 	for i, m := range w.members {
 		view.Members = append(view.Members, m.id)
 		if v.silent(now, i) == 0 {

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tuttidb/tutti/internal/semantics"
@@ -9,7 +8,7 @@ import (
 )
 
 // What a definition means may depend on which names there are. One that gives a name, or takes it, holds it; one that a
-// transaction ran at its member first has looked for its words, and loses if one of them was given or taken before it
+// transaction ran at its member first has searched for some, and loses if one of them was given or taken before it
 // has its place in the order, and it has not seen that when it began: other members might find something else
 // (certify.Certifier.CheckNames).
 
@@ -18,32 +17,25 @@ const (
 	namesAll = "names" // all of them
 )
 
-// wordsMax bounds the words of a definition that are held one by one.
-const wordsMax = 4096
+// namesMax bounds the names that a definition searches for and that are held one by one.
+const namesMax = 4096
 
-// searches holds what a definition has looked for, and what it gives and takes.
+// searches holds what a definition has searched for, and what it gives and takes.
 func (s *steps) searches(d *Definition) {
-	words := semantics.Words(d.SQL)
-	names, makes := semantics.Named(d.SQL)
-	for _, name := range names {
-		// What it makes comes first where it is made, if its text does not look for one of the same name.
-		if i, n := slices.BinarySearch(words, name); makes && n && !slices.Contains(words[i+1:], name) {
-			words = slices.Delete(words, i, i+1)
-		}
+	names, ok := semantics.Searched(d.SQL)
+	path := d.Settings["search_path"]
+	names = append(names, semantics.PathNames(path)...)
+	if strings.Contains(path, "$user") {
+		names = append(names, semantics.PathNames(d.Role)...)
 	}
-	path := semantics.Words(d.Settings["search_path"])
-	if slices.Contains(path, "$user") {
-		path = append(path, strings.ToLower(d.Role))
-	}
-	words = append(words, path...)
-	if len(words) > wordsMax {
-		words = nil
+	if !ok || len(names) > namesMax {
 		s.reads(namesAll)
+		names = nil
 	}
-	for _, w := range words {
-		s.reads(nameOf + w)
+	for _, name := range names {
+		s.reads(nameOf + name)
 	}
-	s.gives(names)
+	s.gives(semantics.Named(d.SQL))
 }
 
 // reads holds what stands for a name, also if it is held because it is given.
@@ -68,8 +60,7 @@ func Gives(extent *writeset.Writeset, sql string) {
 		return
 	}
 	s := steps{}
-	names, _ := semantics.Named(sql)
-	s.gives(names)
+	s.gives(semantics.Named(sql))
 	for _, k := range s.keys.keys {
 		k.Table = uint32(len(extent.Tables))
 		extent.Tables = append(extent.Tables, s.tables[s.numbers[k.Hash]])

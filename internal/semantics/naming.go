@@ -11,143 +11,237 @@ import (
 
 // A name in a definition means what the search path finds first. If something of that name is made, renamed or dropped
 // between the moment when its session ran the definition and its place in the order, other members may find something
-// else. So a definition says which names it gives and takes, and by which words it may go.
+// else. So a definition says which names it gives and takes, and which it searches for. There are two kinds: relations,
+// and all else that is found by the search path (types, functions, operators, collations). A relation is a type, too.
 
-// Named are the names that a definition gives to objects or takes from them, without their schemas, in lower case:
-// what it makes, drops, renames or moves. Makes: they are those of new objects. What is
-// named in another way than by the search path, as a column, a trigger or a role, is none of them, and neither is
-// what is dropped along with something.
-func Named(sql string) (names []string, makes bool) {
+const (
+	relationName = "relation "
+	objectName   = "object "
+)
+
+// Named are the names that a definition gives to objects or takes from them, without their schemas, each behind its
+// kind, in lower case: of what it makes, drops, renames or moves. What is named in another way than by the search path,
+// as a column, a trigger, a role or statistics, is none of them, and neither is what is dropped along with something.
+func Named(sql string) (names []string) {
+	r, err := parse(sql)
+	if err != nil {
+		return nil
+	}
+	for _, s := range r.Stmts {
+		n := namer{gives: true}
+		n.statement(s.Stmt)
+		for _, name := range n.names {
+			names = append(names, relationName+name, objectName+name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Searched are the names that a definition searches for, as Named has them. It does not search for what it makes, which
+// comes first in the schema in which it is made, nor for what is behind a schema. False: nobody can tell.
+func Searched(sql string) (names []string, ok bool) {
 	r, err := parse(sql)
 	if err != nil {
 		return nil, false
 	}
+	n := namer{}
 	for _, s := range r.Stmts {
-		names = append(names, namesOf(s.Stmt)...)
-		makes = s.Stmt.GetDropStmt() == nil && s.Stmt.GetRenameStmt() == nil && s.Stmt.GetAlterObjectSchemaStmt() == nil
+		n.look(s.Stmt.ProtoReflect())
 	}
-	return names, makes
+	slices.Sort(n.names)
+	return slices.Compact(n.names), true
 }
 
-func namesOf(n *pg.Node) (names []string) {
-	m := n.ProtoReflect()
-	of := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
-	if of == nil || !slices.Contains(naming, string(of.Message().Name())) {
-		return nil
-	}
-	stmt := m.Get(of).Message()
-	if r := n.GetRenameStmt(); r != nil && inside[r.RenameType] {
-		return nil
-	}
-	for _, field := range namedFields {
-		f := stmt.Descriptor().Fields().ByName(protoreflect.Name(field))
-		if f != nil && stmt.Has(f) && (field != "relation" || n.GetIndexStmt() == nil) {
-			names = append(names, namesIn(f, stmt.Get(f))...)
-		}
-	}
-	for _, e := range n.GetCreateSchemaStmt().GetSchemaElts() {
-		names = append(names, namesOf(e)...)
-	}
-	return names
+// namer gathers names.
+type namer struct {
+	names []string
+	gives bool // those that are given or taken, without kinds; else those that are searched for
 }
 
-// inside are what is renamed inside of something else.
-var inside = map[pg.ObjectType]bool{
-	pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_ATTRIBUTE: true, pg.ObjectType_OBJECT_TABCONSTRAINT: true,
-	pg.ObjectType_OBJECT_DOMCONSTRAINT: true, pg.ObjectType_OBJECT_TRIGGER: true, pg.ObjectType_OBJECT_RULE: true,
-	pg.ObjectType_OBJECT_POLICY: true,
-}
-
-// naming are the statements that give names or take them, namedFields where.
+// making are the statements that make something, and where they name it; taking those that drop, rename or move
+// something. Inside are what is renamed inside of something else.
 var (
-	naming = strings.Fields("CreateStmt CreateForeignTableStmt ViewStmt CreateTableAsStmt IndexStmt CreateSeqStmt " +
-		"CreateFunctionStmt DefineStmt CompositeTypeStmt CreateEnumStmt CreateRangeStmt CreateDomainStmt " +
-		"CreateSchemaStmt CreateOpClassStmt CreateOpFamilyStmt CreateConversionStmt CreateStatsStmt SelectStmt " +
-		"DropStmt RenameStmt AlterObjectSchemaStmt")
-	namedFields = strings.Fields("relation base_stmt view into into_clause rel idxname sequence funcname defnames " +
-		"typevar type_name domainname schemaname opclassname opfamilyname conversion_name objects object subname " +
-		"authrole newname")
+	making = map[protoreflect.Name]string{
+		"CreateStmt": "relation", "CreateForeignTableStmt": "base_stmt", "ViewStmt": "view",
+		"CreateTableAsStmt": "into",
+		"SelectStmt":        "into_clause", "IndexStmt": "idxname", "CreateSeqStmt": "sequence",
+		"CreateFunctionStmt": "funcname", "DefineStmt": "defnames", "CompositeTypeStmt": "typevar",
+		"CreateEnumStmt": "type_name", "CreateRangeStmt": "type_name", "CreateDomainStmt": "domainname",
+		"CreateSchemaStmt": "schemaname authrole", "CreateOpClassStmt": "opclassname",
+		"CreateOpFamilyStmt": "opfamilyname", "CreateConversionStmt": "conversion_name",
+	}
+	taking = map[protoreflect.Name]string{
+		"DropStmt": "objects", "RenameStmt": "relation object subname newname",
+		"AlterObjectSchemaStmt": "relation object",
+	}
+	inside = map[pg.ObjectType]bool{
+		pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_ATTRIBUTE: true,
+		pg.ObjectType_OBJECT_TABCONSTRAINT: true,
+		pg.ObjectType_OBJECT_DOMCONSTRAINT: true, pg.ObjectType_OBJECT_TRIGGER: true, pg.ObjectType_OBJECT_RULE: true,
+		pg.ObjectType_OBJECT_POLICY: true, pg.ObjectType_OBJECT_STATISTIC_EXT: true,
+	}
 )
 
-// namesIn are the names that a field of such a statement holds: that of a relation, or the last part of each.
-func namesIn(f protoreflect.FieldDescriptor, v protoreflect.Value) (names []string) {
-	switch {
-	case f.IsList() && f.Kind() == protoreflect.MessageKind:
-		list := v.List()
-		for i := range list.Len() {
-			names = append(names, lastName(list.Get(i).Message().Interface())...)
+// statement takes what a statement gives or takes.
+func (n *namer) statement(s *pg.Node) {
+	m := s.ProtoReflect()
+	of := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	if of == nil || inside[s.GetRenameStmt().GetRenameType()] || inside[s.GetDropStmt().GetRemoveType()] ||
+		inside[s.GetAlterObjectSchemaStmt().GetObjectType()] {
+		return
+	}
+	stmt := m.Get(of).Message()
+	name := stmt.Descriptor().Name()
+	for _, field := range strings.Fields(making[name] + taking[name]) {
+		f := stmt.Descriptor().Fields().ByName(protoreflect.Name(field))
+		if f != nil && stmt.Has(f) {
+			n.field(f, stmt.Get(f))
 		}
-		if f.Name() != "objects" && len(names) > 0 { // the parts of one name
-			names = names[len(names)-1:]
+	}
+	for _, e := range s.GetCreateSchemaStmt().GetSchemaElts() {
+		n.statement(e)
+	}
+}
+
+// field takes the names in a field of one: that of a relation, or the last part of each.
+func (n *namer) field(f protoreflect.FieldDescriptor, v protoreflect.Value) {
+	switch {
+	case f.IsList():
+		before, list := len(n.names), v.List()
+		for i := range list.Len() {
+			n.last(list.Get(i).Message().Interface())
+		}
+		if f.Name() != "objects" && len(n.names) > before+1 { // the parts of one name
+			n.names = append(n.names[:before], n.names[len(n.names)-1])
 		}
 	case f.Kind() == protoreflect.StringKind:
-		names = []string{strings.ToLower(v.String())}
-	case f.Name() == "type_name": // what a domain is made of
-	case f.Kind() == protoreflect.MessageKind:
-		names = lastName(v.Message().Interface())
+		n.add(v.String())
+	default:
+		n.last(v.Message().Interface())
+	}
+}
+
+func (n *namer) add(name string) {
+	if name != "" {
+		n.names = append(n.names, strings.ToLower(name))
+	}
+}
+
+// last takes the last part of what a node names.
+func (n *namer) last(m any) {
+	switch x := m.(type) {
+	case *pg.RangeVar:
+		n.add(x.Relname)
+	case *pg.IntoClause:
+		n.add(x.Rel.GetRelname())
+	case *pg.CreateStmt:
+		n.add(x.Relation.GetRelname())
+	case *pg.RoleSpec: // whose schema it is called after
+		n.add(x.Rolename)
+	case *pg.String:
+		n.add(x.Sval)
+	case *pg.TypeName:
+		n.lastOf(x.Names)
+	case *pg.List:
+		n.lastOf(x.Items)
+	case *pg.ObjectWithArgs:
+		n.lastOf(x.Objname)
+	case *pg.Node:
+		if f := x.ProtoReflect().WhichOneof(x.ProtoReflect().Descriptor().Oneofs().Get(0)); f != nil {
+			n.last(x.ProtoReflect().Get(f).Message().Interface())
+		}
+	}
+}
+
+func (n *namer) lastOf(parts []*pg.Node) {
+	if len(parts) > 0 {
+		n.last(parts[len(parts)-1])
+	}
+}
+
+// searching are the lists that name something of no relation's kind, by the field that they are in.
+var searching = strings.Fields("names funcname func_name objname collname opclass collation oper_name name " +
+	"opclassname opfamilyname defnames cfgname dictname support")
+
+// look takes what is searched for anywhere in a statement.
+func (n *namer) look(m protoreflect.Message) {
+	made := making[m.Descriptor().Name()]
+	switch x := m.Interface().(type) {
+	case *pg.RangeVar:
+		if x.Schemaname == "" {
+			n.add(relationName + x.Relname)
+		}
+		return
+	case *pg.ColumnRef:
+		return
+	case *pg.DefElem:
+		if x.Defname == "as" { // a function's body, which is read when it runs
+			return
+		}
+	case *pg.A_Const:
+		if f := nameText.FindStringSubmatch(x.GetSval().GetSval()); f != nil {
+			n.add(relationName + f[1])
+			n.add(objectName + f[1])
+		}
+		return
+	case *pg.TypeName:
+		if x.PctType && len(x.Names) == 2 {
+			n.add(relationName + x.Names[0].GetString_().GetSval())
+		}
+	case *pg.List:
+		n.one(x.Items, true)
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case slices.Contains(strings.Fields(made), string(f.Name())), f.Kind() != protoreflect.MessageKind:
+		case f.IsList():
+			n.list(f, v.List())
+		default:
+			n.look(v.Message())
+		}
+		return true
+	})
+}
+
+// list looks at what a field has several of.
+func (n *namer) list(f protoreflect.FieldDescriptor, list protoreflect.List) {
+	var parts []*pg.Node
+	for i := range list.Len() {
+		if x, ok := list.Get(i).Message().Interface().(*pg.Node); ok {
+			parts = append(parts, x)
+		}
+		n.look(list.Get(i).Message())
+	}
+	switch {
+	case f.Name() == "objects": // of DROP, COMMENT, GRANT: schemas, for one
+		for _, p := range parts {
+			n.one([]*pg.Node{p}, true)
+		}
+	case slices.Contains(searching, string(f.Name())):
+		n.one(parts, false)
+	}
+}
+
+// one takes a name of one part, if it is one.
+func (n *namer) one(parts []*pg.Node, relations bool) {
+	if len(parts) != 1 || parts[0].GetString_() == nil {
+		return
+	}
+	n.add(objectName + parts[0].GetString_().Sval)
+	if relations {
+		n.add(relationName + parts[0].GetString_().Sval)
+	}
+}
+
+// nameText is a text that names something, as in nextval('s').
+var nameText = regexp.MustCompile(`^"?([\pL_][\pL\pN_$]*)"?(?:\(.*)?$`)
+
+// PathNames are the schemas that a search path names, as Searched has them.
+func PathNames(path string) (names []string) {
+	for _, schema := range strings.Split(path, ",") {
+		schema = strings.ToLower(strings.Trim(strings.TrimSpace(schema), `"`))
+		names = append(names, objectName+schema)
 	}
 	return names
 }
-
-// lastName is the last part of what a node names.
-func lastName(m any) []string {
-	parts := []*pg.Node(nil)
-	switch x := m.(type) {
-	case *pg.RangeVar:
-		return []string{strings.ToLower(x.Relname)}
-	case *pg.IntoClause:
-		return lastName(x.Rel)
-	case *pg.CreateStmt:
-		return lastName(x.Relation)
-	case *pg.TypeName:
-		parts = x.Names
-	case *pg.List:
-		parts = x.Items
-	case *pg.ObjectWithArgs:
-		parts = x.Objname
-	case *pg.RoleSpec: // whose schema it is called after
-		return []string{strings.ToLower(x.Rolename)}
-	case *pg.String:
-		return []string{strings.ToLower(x.Sval)}
-	case *pg.Node:
-		if f := x.ProtoReflect().WhichOneof(x.ProtoReflect().Descriptor().Oneofs().Get(0)); f != nil {
-			return lastName(x.ProtoReflect().Get(f).Message().Interface())
-		}
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return lastName(parts[len(parts)-1])
-}
-
-// Words are those of a definition that may be names to be searched for, in lower case and sorted, each as often as it
-// is there; operators are among them. What stands in strings counts, as in nextval('s'), but for long ones: they are
-// bodies.
-func Words(sql string) (words []string) {
-	scan, err := pg.Scan(ascii(sql))
-	if err != nil {
-		words, scan = word.FindAllString(strings.ToLower(sql), -1), &pg.ScanResult{}
-	}
-	for _, t := range scan.Tokens {
-		text := strings.ToLower(sql[t.Start:t.End])
-		switch {
-		case t.KeywordKind == pg.KeywordKind_RESERVED_KEYWORD || t.Token == pg.Token_SQL_COMMENT ||
-			t.Token == pg.Token_C_COMMENT || t.Token == pg.Token_SCONST && len(text) > bodyMin:
-		case t.Token == pg.Token_Op || len(text) == 1 && strings.Contains(operators, text):
-			words = append(words, text)
-		case t.Token == pg.Token_IDENT:
-			words = append(words, strings.ReplaceAll(strings.Trim(text, `"`), `""`, `"`))
-		default:
-			words = append(words, word.FindAllString(text, -1)...)
-		}
-	}
-	slices.Sort(words)
-	return words
-}
-
-// bodyMin is from how many bytes on a string is taken for the body of a function.
-const bodyMin = 200
-
-const operators = "+-*/<>=~!@#%^&|`?"
-
-var word = regexp.MustCompile(`[a-z_\x{80}-\x{10ffff}][a-z0-9_$\x{80}-\x{10ffff}]*`)

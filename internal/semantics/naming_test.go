@@ -2,6 +2,7 @@ package semantics
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -24,7 +25,7 @@ func TestNamed(t *testing.T) {
 		"CREATE DOMAIN d AS int":                                          {"d"},
 		"CREATE SCHEMA s CREATE TABLE t(i int) CREATE VIEW v AS SELECT 1": {"s", "t", "v"},
 		"CREATE FOREIGN TABLE t(i int) SERVER s":                          {"t"},
-		"CREATE STATISTICS a.s ON a, b FROM t":                            {"s"},
+		"CREATE STATISTICS a.s ON a, b FROM t":                            nil,
 		"CREATE TEXT SEARCH DICTIONARY d (template = simple)":             {"d"},
 		"DROP TABLE a.t, u":                                               {"t", "u"},
 		"DROP FUNCTION a.f(int), g":                                       {"f", "g"},
@@ -43,7 +44,7 @@ func TestNamed(t *testing.T) {
 		"not a statement":                                                 nil,
 		"SELECT 1 INTO t":                                                 {"t"},
 	} {
-		got, _ := Named(sql)
+		got := bare(Named(sql))
 		for _, name := range want {
 			if !slices.Contains(got, name) {
 				t.Errorf("%s gives %q, want %q", sql, got, want)
@@ -55,29 +56,57 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestWords: the words of a definition are all that may be names.
-func TestWords(t *testing.T) {
-	for sql, want := range map[string][]string{
-		`CREATE VIEW v AS SELECT "A b".x + f(1) FROM S."A b" -- note`: {"+", "a b", "f", "s", "v", "view", "x"},
-		"CREATE TABLE t(i int DEFAULT nextval('my.Seq'))":             {"i", "int", "my", "nextval", "seq", "t"},
-		"CREATE VIEW w AS SELECT 1 <-> größe":                         {"<->", "größe", "view", "w"},
-		"it's not":                                                    {"it", "not", "s"},
-	} {
-		if got := slices.Compact(Words(sql)); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", sql, got, want)
-		}
+// bare are names without their kinds, each once.
+func bare(names []string) (out []string) {
+	for _, n := range names {
+		_, name, _ := strings.Cut(n, " ")
+		out = append(out, name)
 	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// TestMakes: who makes something has not looked for its name.
-func TestMakes(t *testing.T) {
-	for sql, want := range map[string]bool{
-		"CREATE TABLE t()": true, "CREATE INDEX ON t(a)": true,
-		"DROP TABLE t": false, "ALTER TABLE t RENAME TO u": false,
-		"ALTER TYPE t SET SCHEMA s": false,
+// TestSearched: a definition says for which names it searches: not for columns, for what it makes, or for what is
+// behind a schema.
+func TestSearched(t *testing.T) {
+	for sql, want := range map[string]string{
+		`CREATE VIEW v AS SELECT "A b".x + f(1), s.g(2) FROM S.u, "A b", w`: "object +," +
+			"object f,relation a b,relation w",
+		"CREATE TABLE t(i my, s text DEFAULT nextval('My_seq'), x s.d, PRIMARY KEY (i), FOREIGN KEY (s) REFERENCES " +
+			"u)": "object my,object my_seq,object nextval,object text,relation my_seq,relation u",
+		"CREATE TABLE t(LIKE u) INHERITS (w)":                                   "relation u,relation w",
+		"CREATE TABLE t AS SELECT * FROM t":                                     "relation t",
+		"CREATE INDEX i ON t(x my_ops)":                                         "object my_ops,relation t",
+		"DROP TABLE t, s.u":                                                     "object t,relation t",
+		"DROP FUNCTION f(my)":                                                   "object f,object my",
+		"DROP DOMAIN d":                                                         "object d",
+		"ALTER TABLE t ADD COLUMN c d":                                          "object d,relation t",
+		"ALTER TABLE t RENAME TO u":                                             "relation t",
+		"ALTER FUNCTION f() OWNER TO r":                                         "object f",
+		"CREATE FUNCTION f(a my) RETURNS t LANGUAGE sql AS 'SELECT'":            "object my,object t",
+		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT g(x) FROM t; END":  "object g,relation t",
+		"CREATE FUNCTION f(t.c%TYPE) RETURNS int LANGUAGE sql AS ''":            "relation t",
+		"CREATE TRIGGER x AFTER INSERT ON t EXECUTE FUNCTION f()":               "object f,relation t",
+		"CREATE AGGREGATE g(int) (sfunc = f, stype = my)":                       "object f,object my",
+		"GRANT SELECT ON t TO r":                                                "relation t",
+		"GRANT USAGE ON SCHEMA s TO r":                                          "object s,relation s",
+		"COMMENT ON FUNCTION f() IS 'some text'":                                "object f",
+		"COMMENT ON TABLE t IS NULL":                                            "object t,relation t",
+		"CREATE SCHEMA s CREATE TABLE t(x my) CREATE VIEW v AS SELECT * FROM t": "object my,relation t",
+		"CREATE POLICY p ON t USING (a = f(b) COLLATE c)": "object =," +
+			"object c,object f,relation t",
+		"CREATE OPERATOR ||| (leftarg = my, function = f)": "object f,object my",
+		"REFRESH MATERIALIZED VIEW v":                      "relation v",
 	} {
-		if _, makes := Named(sql); makes != want {
-			t.Errorf("%s: %t", sql, makes)
+		got, ok := Searched(sql)
+		if !ok || strings.Join(got, ",") != want {
+			t.Errorf("%s: %q, want %q", sql, strings.Join(got, ","), want)
 		}
+	}
+	if _, ok := Searched("not a statement"); ok {
+		t.Error("what cannot be read tells its names")
+	}
+	if got := PathNames(`"$user", public`); strings.Join(got, ",") != "object $user,object public" {
+		t.Errorf("the path's schemas are %q", got)
 	}
 }

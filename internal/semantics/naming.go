@@ -28,7 +28,7 @@ func Named(sql string) (names []string) {
 		return nil
 	}
 	for _, s := range r.Stmts {
-		n := namer{gives: true}
+		n := namer{}
 		n.statement(s.Stmt)
 		for _, name := range n.names {
 			names = append(names, relationName+name, objectName+name)
@@ -54,10 +54,7 @@ func Searched(sql string) (names []string, ok bool) {
 }
 
 // namer gathers names.
-type namer struct {
-	names []string
-	gives bool // those that are given or taken, without kinds; else those that are searched for
-}
+type namer struct{ names []string }
 
 // making are the statements that make something, and where they name it; taking those that drop, rename or move
 // something. Inside are what is renamed inside of something else.

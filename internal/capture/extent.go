@@ -107,8 +107,8 @@ func (s *steps) beside() {
 	s.exclude([][2]string{{SchemaName, columnsName}, {SchemaName, typesName}})
 }
 
-// DefinitionsKey is what every definition holds. It is the last key of a transaction with definitions of its own: one
-// that has lost by it has lost by nothing else.
+// DefinitionsKey is what every definition holds. It is the last key of what a transaction with definitions of its own
+// has captured: one that has lost by it has lost by nothing else of that.
 var DefinitionsKey = TableKey(SchemaName, definitionsName)
 
 // Beyond takes what tutti.locked tells to be changed and names a table in it that a definition does not hold; empty if

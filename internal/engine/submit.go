@@ -198,8 +198,9 @@ func (s *submissions) foretell(seq uint64) bool {
 	if v.Commit() {
 		return false
 	}
-	s.abort(w, v)
+	s.lose(w, v, w.orphan)
 	s.aborted[len(s.aborted)-1].Foretold = true
+	s.admit()
 	return true
 }
 

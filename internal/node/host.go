@@ -309,7 +309,7 @@ func (h *host) Committed(seq uint64, ok bool) {
 		}
 		// Whoever begins behind the answer has seen the names that it has given.
 		h.n.flow.gate.Await(func() bool {
-			return h.n.order.core.Applied() >= w.Ordinal || h.n.course.ending()
+			return h.n.order.core.Applied() >= w.Ordinal || h.n.course.ending() || h.n.course.halted.Load() != nil
 		})
 		wait.End()
 	}

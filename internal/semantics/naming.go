@@ -22,6 +22,7 @@ const (
 // Named are the names that a definition gives to objects or takes from them, without their schemas, each behind its
 // kind, in lower case: of what it makes, drops, renames or moves. What is named in another way than by the search path,
 // as a column, a trigger, a role or statistics, is none of them, and neither is what is dropped along with something.
+// The right to use a schema decides what is found as well, so that is a name that is given.
 func Named(sql string) (names []string) {
 	r, err := parse(sql)
 	if err != nil {
@@ -39,7 +40,8 @@ func Named(sql string) (names []string) {
 }
 
 // Searched are the names that a definition searches for, as Named has them. It does not search for what it makes, which
-// comes first in the schema in which it is made, nor for what is behind a schema. False: nobody can tell.
+// comes first in the schema in which it is made, nor for relations behind a schema, which PostgreSQL locks. False:
+// nobody can tell.
 func Searched(sql string) (names []string, ok bool) {
 	r, err := parse(sql)
 	if err != nil {
@@ -70,7 +72,7 @@ var (
 	}
 	taking = map[protoreflect.Name]string{
 		"DropStmt": "objects", "RenameStmt": "relation object subname newname",
-		"AlterObjectSchemaStmt": "relation object",
+		"AlterObjectSchemaStmt": "relation object", "GrantStmt": "objects", "AlterOwnerStmt": "object",
 	}
 	inside = map[pg.ObjectType]bool{
 		pg.ObjectType_OBJECT_COLUMN: true, pg.ObjectType_OBJECT_ATTRIBUTE: true,
@@ -84,6 +86,10 @@ var (
 func (n *namer) statement(s *pg.Node) {
 	m := s.ProtoReflect()
 	of := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	if g, o := s.GetGrantStmt(), s.GetAlterOwnerStmt(); g != nil && g.Objtype != pg.ObjectType_OBJECT_SCHEMA ||
+		o != nil && o.ObjectType != pg.ObjectType_OBJECT_SCHEMA {
+		return // who may use a schema finds what is in it
+	}
 	if of == nil || inside[s.GetRenameStmt().GetRenameType()] || inside[s.GetDropStmt().GetRemoveType()] ||
 		inside[s.GetAlterObjectSchemaStmt().GetObjectType()] {
 		return
@@ -158,40 +164,19 @@ func (n *namer) lastOf(parts []*pg.Node) {
 }
 
 // searching are the lists that name something of no relation's kind, by the field that they are in.
-var searching = strings.Fields("names funcname func_name objname collname opclass collation oper_name name " +
-	"opclassname opfamilyname defnames cfgname dictname support")
+var searching = strings.Fields("names funcname func_name objname collname opclass collation oper_name use_op name " +
+	"opclassname opfamilyname order_family defnames cfgname dictname support")
 
 // look takes what is searched for anywhere in a statement.
 func (n *namer) look(m protoreflect.Message) {
-	made := making[m.Descriptor().Name()]
-	switch x := m.Interface().(type) {
-	case *pg.RangeVar:
-		if x.Schemaname == "" {
-			n.add(relationName + x.Relname)
-		}
+	if n.itself(m.Interface()) {
 		return
-	case *pg.ColumnRef:
-		return
-	case *pg.DefElem:
-		if x.Defname == "as" { // a function's body, which is read when it runs
-			return
-		}
-	case *pg.A_Const:
-		if f := nameText.FindStringSubmatch(x.GetSval().GetSval()); f != nil {
-			n.add(relationName + f[1])
-			n.add(objectName + f[1])
-		}
-		return
-	case *pg.TypeName:
-		if x.PctType && len(x.Names) == 2 {
-			n.add(relationName + x.Names[0].GetString_().GetSval())
-		}
-	case *pg.List:
-		n.one(x.Items, true)
 	}
+	made := strings.Fields(making[m.Descriptor().Name()])
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		case slices.Contains(strings.Fields(made), string(f.Name())), f.Kind() != protoreflect.MessageKind:
+		case f.Kind() != protoreflect.MessageKind:
+		case slices.Contains(made, string(f.Name())) && f.Name() != "base_stmt":
 		case f.IsList():
 			n.list(f, v.List())
 		default:
@@ -199,6 +184,52 @@ func (n *namer) look(m protoreflect.Message) {
 		}
 		return true
 	})
+}
+
+// itself takes what a node names itself, and reports whether there is nothing below it.
+func (n *namer) itself(m any) bool {
+	switch x := m.(type) {
+	case *pg.RangeVar:
+		if x.Schemaname == "" {
+			n.add(relationName + x.Relname)
+		}
+		return true
+	case *pg.ColumnRef:
+		return true
+	case *pg.DefElem:
+		return x.Defname == "as" // a function's body, which is read when it runs
+	case *pg.A_Const:
+		if f := nameText.FindStringSubmatch(x.GetSval().GetSval()); f != nil {
+			n.add(relationName + f[1])
+			n.add(objectName + f[1])
+		}
+		return true
+	case *pg.TypeName:
+		if x.PctType && len(x.Names) == 2 {
+			n.add(relationName + x.Names[0].GetString_().GetSval())
+		}
+	case *pg.DropStmt:
+		return n.drop(x)
+	case *pg.List: // a column's or a trigger's begins with that of the relation
+		n.one(x.Items, len(x.Items) == 1)
+		if len(x.Items) == 2 && x.Items[0].GetString_() != nil {
+			n.add(relationName + x.Items[0].GetString_().Sval)
+		}
+	}
+	return false
+}
+
+// drop takes the relations that are dropped, if they are some.
+func (n *namer) drop(d *pg.DropStmt) bool {
+	if subjectKinds[d.RemoveType] != SubjectRelation {
+		return false
+	}
+	for _, o := range d.Objects {
+		if items := o.GetList().GetItems(); len(items) == 1 {
+			n.one(items, true)
+		}
+	}
+	return true
 }
 
 // list looks at what a field has several of.
@@ -220,14 +251,16 @@ func (n *namer) list(f protoreflect.FieldDescriptor, list protoreflect.List) {
 	}
 }
 
-// one takes a name of one part, if it is one.
+// one takes a name, by its last part, unless it is PostgreSQL's own.
 func (n *namer) one(parts []*pg.Node, relations bool) {
-	if len(parts) != 1 || parts[0].GetString_() == nil {
+	if len(parts) == 0 || len(parts) > 1 && parts[0].GetString_().GetSval() == "pg_catalog" ||
+		parts[len(parts)-1].GetString_() == nil {
 		return
 	}
-	n.add(objectName + parts[0].GetString_().Sval)
+	name := parts[len(parts)-1].GetString_().Sval
+	n.add(objectName + name)
 	if relations {
-		n.add(relationName + parts[0].GetString_().Sval)
+		n.add(relationName + name)
 	}
 }
 

@@ -39,6 +39,8 @@ func TestNamed(t *testing.T) {
 		"ALTER TABLE t ADD COLUMN c int":                                  nil,
 		"ALTER TABLE t RENAME COLUMN a TO b":                              nil,
 		"CREATE SCHEMA AUTHORIZATION Ann":                                 {"ann"},
+		"GRANT USAGE ON SCHEMA s TO r":                                    {"s"},
+		"ALTER SCHEMA s OWNER TO r":                                       {"s"},
 		"GRANT SELECT ON t TO r":                                          nil,
 		"CREATE ROLE r":                                                   nil,
 		"not a statement":                                                 nil,
@@ -71,12 +73,15 @@ func bare(names []string) (out []string) {
 func TestSearched(t *testing.T) {
 	for sql, want := range map[string]string{
 		`CREATE VIEW v AS SELECT "A b".x + f(1), s.g(2) FROM S.u, "A b", w`: "object +," +
-			"object f,relation a b,relation w",
+			"object f,object g,relation a b,relation w",
 		"CREATE TABLE t(i my, s text DEFAULT nextval('My_seq'), x s.d, PRIMARY KEY (i), FOREIGN KEY (s) REFERENCES " +
-			"u)": "object my,object my_seq,object nextval,object text,relation my_seq,relation u",
+			"u)": "object d,object my,object my_seq,object nextval,object text,relation my_seq,relation u",
 		"CREATE TABLE t(LIKE u) INHERITS (w)":                                   "relation u,relation w",
 		"CREATE TABLE t AS SELECT * FROM t":                                     "relation t",
 		"CREATE INDEX i ON t(x my_ops)":                                         "object my_ops,relation t",
+		"CREATE FOREIGN TABLE t(i my) SERVER s":                                 "object my",
+		"COMMENT ON COLUMN t.c IS NULL":                                         "object c,relation t",
+		"DROP TRIGGER x ON t":                                                   "object x,relation t",
 		"DROP TABLE t, s.u":                                                     "object t,relation t",
 		"DROP FUNCTION f(my)":                                                   "object f,object my",
 		"DROP DOMAIN d":                                                         "object d",
@@ -85,7 +90,7 @@ func TestSearched(t *testing.T) {
 		"ALTER FUNCTION f() OWNER TO r":                                         "object f",
 		"CREATE FUNCTION f(a my) RETURNS t LANGUAGE sql AS 'SELECT'":            "object my,object t",
 		"CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT g(x) FROM t; END":  "object g,relation t",
-		"CREATE FUNCTION f(t.c%TYPE) RETURNS int LANGUAGE sql AS ''":            "relation t",
+		"CREATE FUNCTION f(t.c%TYPE) RETURNS int LANGUAGE sql AS ''":            "object c,relation t",
 		"CREATE TRIGGER x AFTER INSERT ON t EXECUTE FUNCTION f()":               "object f,relation t",
 		"CREATE AGGREGATE g(int) (sfunc = f, stype = my)":                       "object f,object my",
 		"GRANT SELECT ON t TO r":                                                "relation t",

@@ -111,7 +111,7 @@ func (f *definitions) shared(st *semantics.Statement) (bool, error) {
 	if f.txn.Idle() {
 		return f.define(st)
 	}
-	f.schema.shared = true // in another database it is refused at COMMIT, if it stands by then
+	f.schema.shared = true // in another database it is refused at COMMIT
 	return f.here(*st)
 }
 

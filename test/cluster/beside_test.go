@@ -153,6 +153,10 @@ func TestDefinitionsBesideEachOther(t *testing.T) {
 func TestDefinitionsOfOtherNodes(t *testing.T) {
 	c := use(t)
 	c.Connect(1).Do("CREATE DATABASE beside_others")
+	defer func() {
+		_ = c.Connect(1).Try("DROP DATABASE beside_others WITH (FORCE)") // others count them
+		c.Settled()
+	}()
 	others := c.In("beside_others")
 	for _, k := range c.All() {
 		others.Connect(k)

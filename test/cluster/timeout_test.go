@@ -36,6 +36,7 @@ func TestCommitTimeout(t *testing.T) {
 	var err error
 	for range 5 { // after a pause of the machine node 1 knows that there is no majority, and proposes nothing
 		signal(syscall.SIGSTOP)
+		time.Sleep(100 * time.Millisecond) // until then they may go on
 		began = time.Now()
 		if err = s.Try("INSERT INTO late VALUES (1)"); Code(err) != "57P03" {
 			break

@@ -60,7 +60,21 @@ type Member struct {
 	Name    string `toml:"name"`
 	Address string `toml:"address"` // host:port of its member port
 	Clients string `toml:"clients"` // host:port of its client port, for status
+	Role    Role   `toml:"role,omitempty"`
+	Rank    int    `toml:"-"`              // of those that could vote as well the one of the higher rank does
+	Site    string `toml:"site,omitempty"` // where it is; what members of one site send each other is not far
 }
+
+// Role is what a member is to the order.
+type Role string
+
+// Roles. A voter has a database and votes when it is there, a learner has one and never votes, a witness votes, keeps
+// the log and has no database.
+const (
+	Voter   Role = ""
+	Learner Role = "learner"
+	Witness Role = "witness"
+)
 
 // Postgres describes the managed local server.
 type Postgres struct {

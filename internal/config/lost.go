@@ -92,14 +92,18 @@ func (c *Config) without(r *Roster) *Roster {
 		}
 	}
 	out := &Roster{Ordinal: r.Ordinal, Gone: slices.Clone(r.Gone), First: r.First}
-	for _, m := range r.Members {
-		if c.IsLost(m.Member) {
-			out.Gone = append(out.Gone, m)
-		} else {
-			out.Members = append(out.Members, m)
+	here := func(all []Member) (list []Member) {
+		for _, m := range all {
+			if c.IsLost(m.Member) {
+				out.Gone = append(out.Gone, m)
+			} else {
+				list = append(list, m)
+			}
 		}
+		return list
 	}
+	out.Members, out.Witnesses = here(r.Members), here(r.Witnesses)
 	out.Later = slices.DeleteFunc(slices.Clone(r.Later), c.IsLost)
-	c.roster.losing.Store(len(out.Members) < len(r.Members))
+	c.roster.losing.Store(len(out.Gone) > len(r.Gone))
 	return out
 }

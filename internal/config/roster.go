@@ -1,14 +1,20 @@
 package config
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Roster is who the members are once the order has changed that.
 type Roster struct {
-	Ordinal uint64 // of the last change, in the main database's order
-	Members []Member
+	Ordinal uint64   // of the last change, in the main database's order
+	Members []Member // those with a database
 	Later   []uint32 // those of them that were added by the order
-	Gone    []Member // those that were removed, by their numbers
-	First   []uint32 // with whom the cluster began: they vote at first on what nothing else is said of
+
+	Witnesses []Member // members without one
+
+	Gone  []Member // those that were removed, by their numbers
+	First []uint32 // with whom the cluster began: they vote at first on what nothing else is said of
 }
 
 // roster is where a configuration has it, and all that are made of it.
@@ -30,12 +36,20 @@ func (c *Config) Roster() *Roster {
 // lost.
 func (c *Config) Becomes(r *Roster) { c.roster.now.Store(c.without(r)) }
 
-// All lists the members as they are now. The list must not be changed.
+// All lists the members as they are now, but for witnesses. The list must not be changed.
 func (c *Config) All() []Member {
 	if r := c.Roster(); r != nil {
 		return r.Members
 	}
 	return c.Members
+}
+
+// Witnesses lists the members that have no database. The list must not be changed.
+func (c *Config) Witnesses() []Member {
+	if r := c.Roster(); r != nil {
+		return r.Witnesses
+	}
+	return nil
 }
 
 // First lists with whom the cluster began.
@@ -51,12 +65,8 @@ func (c *Config) First() (list []uint32) {
 
 // IsMember reports whether a number is that of a member now.
 func (c *Config) IsMember(member uint32) bool {
-	for _, m := range c.All() {
-		if m.Member == member {
-			return true
-		}
-	}
-	return false
+	is := func(m Member) bool { return m.Member == member }
+	return slices.ContainsFunc(c.All(), is) || slices.ContainsFunc(c.Witnesses(), is)
 }
 
 // Address is where a member's port for the others is, or was; empty if that is not known.
@@ -69,7 +79,7 @@ func (c *Config) Address(member uint32) string {
 func (c *Config) Find(member uint32) (Member, bool) {
 	lists := [][]Member{c.All(), c.Members}
 	if r := c.Roster(); r != nil {
-		lists = [][]Member{r.Members, r.Gone, c.Members}
+		lists = [][]Member{r.Members, r.Witnesses, r.Gone, c.Members}
 	}
 	for _, list := range lists {
 		for _, m := range list {

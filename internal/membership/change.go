@@ -59,7 +59,7 @@ func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Defin
 	const sql = "INSERT INTO tutti.member AS m SELECT * FROM pg_catalog.json_populate_recordset(NULL::tutti.member, " +
 		"$1::pg_catalog.json) ON CONFLICT (number) DO UPDATE SET name = excluded.name, address = excluded.address, " +
 		"clients = excluded.clients, first = excluded.first, since = excluded.since, changed = excluded.changed, " +
-		"removed = excluded.removed"
+		"removed = excluded.removed, role = excluded.role, rank = excluded.rank, site = excluded.site"
 	if err := o.Note(ctx, last, sql, string(text)); err != nil {
 		return nil, session.Result{}, err
 	}

@@ -93,7 +93,7 @@ func TestNext(t *testing.T) {
 }
 
 const memberTable = `CREATE TABLE tutti.member (number int4 PRIMARY KEY, name text, address text, clients text,
-	first bool, since int8, changed int8, removed bool)`
+	first bool, since int8, changed int8, removed bool, role text, rank int4, site text)`
 
 // TestCarry: the table has what is decided, with the progress; what is refused changes nothing but the progress.
 func TestCarry(t *testing.T) {

@@ -21,6 +21,10 @@ type row struct {
 	Since   uint64 `json:"since"`   // the ordinal of the change that added it; zero: of the beginning
 	Changed uint64 `json:"changed"` // that of the last change of its row
 	Removed bool   `json:"removed"` // it is no member any more
+
+	Role config.Role `json:"role"`
+	Rank int         `json:"rank"`
+	Site string      `json:"site"`
 }
 
 // querier is a connection or a transaction.
@@ -30,15 +34,12 @@ type querier interface {
 
 // read gives the table, by number.
 func read(ctx context.Context, q querier) ([]row, error) {
-	rows, err := q.Query(ctx, "SELECT number, name, address, clients, first, since, changed, "+
-		"removed FROM tutti.member ORDER BY number")
+	// As json: a build before this one may have made the table.
+	rows, err := q.Query(ctx, "SELECT pg_catalog.to_json(m) FROM tutti.member m ORDER BY number")
 	if err != nil {
 		return nil, fmt.Errorf("membership: read the list: %w", err)
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
-		err = r.Scan(&x.Number, &x.Name, &x.Address, &x.Clients, &x.First, &x.Since, &x.Changed, &x.Removed)
-		return x, err
-	})
+	return pgx.CollectRows(rows, pgx.RowTo[row])
 }
 
 // Read gives the list of a main database; nil if nothing was ever changed.
@@ -64,10 +65,14 @@ func roster(list []row) *config.Roster {
 	r := &config.Roster{}
 	for _, x := range list {
 		r.Ordinal = max(r.Ordinal, x.Changed)
-		m := config.Member{Member: x.Number, Name: x.Name, Address: x.Address, Clients: x.Clients}
-		if x.Removed {
+		m := config.Member{Member: x.Number, Name: x.Name, Address: x.Address, Clients: x.Clients,
+			Role: x.Role, Rank: x.Rank, Site: x.Site}
+		switch {
+		case x.Removed:
 			r.Gone = append(r.Gone, m)
-		} else {
+		case x.Role == config.Witness:
+			r.Witnesses = append(r.Witnesses, m)
+		default:
 			r.Members = append(r.Members, m)
 		}
 		if x.First {

@@ -60,9 +60,9 @@ type Member struct {
 	Name    string `toml:"name"`
 	Address string `toml:"address"` // host:port of its member port
 	Clients string `toml:"clients"` // host:port of its client port, for status
-	Role    Role   `toml:"role,omitempty"`
-	Rank    int    `toml:"-"`              // of those that could vote as well the one of the higher rank does
-	Site    string `toml:"site,omitempty"` // where it is; what members of one site send each other is not far
+	Role    Role   `toml:"-"`
+	Rank    int    `toml:"-"` // of those that could vote as well the one of the higher rank does
+	Site    string `toml:"-"` // where it is; what members of one site send each other is not far
 }
 
 // Role is what a member is to the order.

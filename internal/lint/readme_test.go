@@ -18,7 +18,9 @@ func keys(t reflect.Type) (out []string) {
 		return keys(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			out = append(out, t.Field(i).Tag.Get("toml"))
+			if name := t.Field(i).Tag.Get("toml"); name != "-" { // "-": no file has it
+				out = append(out, name)
+			}
 			out = append(out, keys(t.Field(i).Type)...)
 		}
 	}

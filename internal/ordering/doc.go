@@ -45,6 +45,11 @@
 //	    half, which a majority of them has, and so all before it. The one that voted knows of nobody what he has, and
 //	    so hands out nothing, while it does not lead.
 //
+//	O11 A witness votes and has the log on disk as others do, and delivers nothing to anybody. So it needs nothing of
+//	    what was decided before it came, nor of what others have dropped: the leader tells it where the log is, and
+//	    its log begins behind that. It is elected where nobody else has all that was decided, gives that to another
+//	    member, and the lead as soon as one with a database answers; it stands behind all others.
+//
 // Every method must be called from one goroutine. Time is Tick.
 //
 // What it does not do: decide which transactions commit, retry proposals, do IO.

@@ -30,12 +30,20 @@ func (o *Order) Gone(member uint32) {
 		if v != uint64(member) {
 			s.rivals++
 		}
-		if v != uint64(member) && v < uint64(o.member) {
+		if v != uint64(member) && o.before(uint32(v)) {
 			s.rank++
 		}
 	}
 	o.next = s
 	o.stand()
+}
+
+// before reports whether another member stands before this one. Witnesses come last.
+func (o *Order) before(other uint32) bool {
+	if witness := slices.Contains(o.witnesses, other); witness != o.witness {
+		return o.witness
+	}
+	return other < o.member
 }
 
 // stand has this member stand for election if it is its turn.

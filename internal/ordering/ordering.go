@@ -40,6 +40,8 @@ type Options struct {
 	Author func(data []byte) uint32
 	// Alone has what one voter decides alone wait until others have it as well; see O10.
 	Alone bool
+	// Witness: this member only keeps the log; see O11.
+	Witness bool
 	// Logger receives raft's own messages; nil discards them.
 	Logger raft.Logger
 }
@@ -60,6 +62,7 @@ type Delivered struct {
 // Ready is what the owner must carry out, in the order of the fields.
 type Ready struct {
 	Early     []Message  // may be sent before persisting
+	Begins    *Begins    // the log of a witness begins anew behind this; before all else
 	HardState *HardState // nil when unchanged
 	Entries   []*Entry   // to be appended, replacing any conflicting suffix
 	Sync      bool       // the append must be on disk before going on
@@ -88,6 +91,8 @@ type Order struct {
 	claims     claims
 	changes    changes
 	alone      alone
+	witness    bool // this member is one
+	witnesses  []uint32
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
 	leads      uint64                 // the tick since which this member leads, or has not been away itself
@@ -163,7 +168,7 @@ func New(o Options) (*Order, error) {
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
 		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
 		claims: newClaims(o.Author, o.Member, conf), changes: changes{state: conf, unread: last},
-		alone: alone{waits: o.Alone},
+		alone: alone{waits: o.Alone}, witness: o.Witness,
 		heard: map[uint32]uint64{}, readmitted: map[uint32]readmission{}}, nil
 }
 
@@ -172,6 +177,7 @@ func (o *Order) Tick() {
 	o.node.Tick()
 	o.ticks++
 	o.stand()
+	o.yield()
 }
 
 // ErrMessage is wrapped by Step's errors: the bytes were not a message for this member.
@@ -190,7 +196,7 @@ func (o *Order) Step(from uint32, data []byte) error {
 		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
 		o.heard[from] = o.ticks
 	}
-	if m.GetType() == pb.MsgSnap && o.lacks(m) {
+	if o.unfit(m) || m.GetType() == pb.MsgSnap && !o.witness && o.lacks(m) {
 		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {
@@ -295,6 +301,7 @@ func (o *Order) Ready() Ready {
 		o.Release()
 	}
 	o.ready, o.stepped, o.began = o.node.Ready(), false, o.ticks
+	begins := o.anew()
 	if n := len(o.ready.Entries); n > 0 {
 		o.last = o.ready.Entries[n-1].GetIndex()
 	}
@@ -307,7 +314,8 @@ func (o *Order) Ready() Ready {
 		o.view, o.alone.forgo = view, nil
 	}
 	o.feed.limit = o.limit()
-	r := Ready{Entries: o.ready.Entries, Sync: o.ready.MustSync || len(configured) > 0, Configured: configured}
+	r := Ready{Begins: begins, Entries: o.ready.Entries, Sync: o.ready.MustSync || len(configured) > 0,
+		Configured: configured}
 	if !raft.IsEmptyHardState(o.ready.HardState) {
 		r.HardState = o.ready.HardState
 	}
@@ -316,6 +324,7 @@ func (o *Order) Ready() Ready {
 		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) {
 			continue
 		}
+		m = o.introduced(m)
 		data, err := proto.Marshal(m)
 		if err != nil {
 			panic(fmt.Sprintf("ordering: marshal %s: %v", m.GetType(), err))

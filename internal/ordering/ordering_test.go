@@ -56,6 +56,12 @@ func (p *peer) carry(t *testing.T, send func(Message)) {
 	for _, m := range rd.Early {
 		send(m)
 	}
+	if b := rd.Begins; b != nil {
+		if err := p.store.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{ConfState: b.State,
+			Index: &b.Index, Term: &b.Term}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := p.store.Append(rd.Entries); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,90 @@
+package ordering
+
+import (
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// Begins is the entry behind which the log of a witness begins, when it has nothing of what was before, or lacks some.
+type Begins struct {
+	Index, Term uint64
+	State       *ConfState // the configuration behind it
+}
+
+// Witnesses says who only keeps the log.
+func (o *Order) Witnesses(members []uint32) { o.witnesses = members }
+
+// introduced is a message as it is sent. A witness that has nothing of the log, or lacks what this leader has dropped,
+// is told where the log is now: it needs nothing of what was before.
+func (o *Order) introduced(m *pb.Message) *pb.Message {
+	nothing := m.GetType() == pb.MsgApp && m.GetIndex() == 0
+	if !nothing && m.GetType() != pb.MsgSnap || !slices.Contains(o.witnesses, uint32(m.GetTo())) {
+		return m
+	}
+	at := o.now()
+	if at.Index == 0 {
+		return m
+	}
+	return &pb.Message{Type: pb.MsgSnap.Enum(), From: m.From, To: m.To, Term: m.Term, Snapshot: &pb.Snapshot{
+		Metadata: &pb.SnapshotMetadata{Index: &at.Index, Term: &at.Term, ConfState: at.State}}}
+}
+
+// now is the last entry of which raft has taken in that it is decided.
+func (o *Order) now() Begins {
+	if n := len(o.ready.CommittedEntries); n > 0 {
+		e := o.ready.CommittedEntries[n-1]
+		return Begins{Index: e.GetIndex(), Term: e.GetTerm(), State: o.changes.state}
+	}
+	term, err := o.storage.Term(o.feed.known)
+	if err != nil {
+		return Begins{} // it is told another time
+	}
+	return Begins{Index: o.feed.known, Term: term, State: o.changes.state}
+}
+
+// unfit reports whether a message is one of which a witness that has nothing can make nothing: who sends it does not
+// know yet that this is one. It would take the log for one that begins with the configuration of its own beginning.
+func (o *Order) unfit(m *pb.Message) bool {
+	return o.witness && m.GetType() == pb.MsgApp && m.GetIndex() == 0 && planted != "witness-begins-at-zero"
+}
+
+// anew has this witness go on with a log that begins elsewhere, if the Ready says so.
+func (o *Order) anew() *Begins {
+	if raft.IsEmptySnap(o.ready.Snapshot) {
+		return nil
+	}
+	at := o.ready.Snapshot.GetMetadata()
+	if !o.witness {
+		panic(fmt.Sprintf("ordering: the log begins anew behind entry %d", at.GetIndex()))
+	}
+	o.last = at.GetIndex()
+	o.changes = changes{state: at.GetConfState()}
+	o.claims.count(o.changes.state)
+	limit := o.feed.limit
+	o.feed = newFeed(o.storage, o.last, o.feed.bytesMax)
+	o.feed.limit = limit
+	return &Begins{Index: o.last, Term: at.GetTerm(), State: o.changes.state}
+}
+
+// yield has a witness that leads give the lead to who has a database and has answered since it leads: of these who lacks
+// least (O11).
+func (o *Order) yield() {
+	if !o.witness || planted == "witness-keeps-the-lead" {
+		return
+	}
+	var heir *Peer
+	peers, _ := o.Peers()
+	for i := range peers {
+		p := &peers[i]
+		if p.Voter && p.Member != o.member && !slices.Contains(o.witnesses, p.Member) && p.Lag < o.last &&
+			(heir == nil || p.Lag < heir.Lag) {
+			heir = p
+		}
+	}
+	if heir != nil {
+		o.HandOver(heir.Member)
+	}
+}

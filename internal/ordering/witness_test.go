@@ -1,0 +1,135 @@
+package ordering
+
+import (
+	"fmt"
+	"testing"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// withWitness is two members, of which the first leads, and a witness that has nothing and gets the log.
+func withWitness(t *testing.T, known ...uint32) []*peer {
+	t.Helper()
+	ps := peers(t, 2)
+	s := raft.NewMemoryStorage()
+	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(uint64), Term: new(uint64),
+		ConfState: &pb.ConfState{Voters: []uint64{2}}}}); err != nil { // it does not know better
+		t.Fatal(err)
+	}
+	o, err := New(Options{Member: 3, Storage: s, Witness: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps = append(ps, &peer{Order: o, store: s})
+	for _, p := range ps {
+		p.Witnesses(known)
+	}
+	lead(t, ps, 0, "a")
+	ps[0].Vote([]uint32{1, 2}, []uint32{3}, nil)
+	beat(t, ps, 0)
+	return ps
+}
+
+// first is the entry behind which a peer's log begins.
+func (p *peer) first(t *testing.T) uint64 {
+	t.Helper()
+	first, err := p.store.FirstIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first - 1
+}
+
+// TestWitness: a witness that has nothing begins where the log is. What it has decided with one member the other one
+// gets of it, when the first is lost; the witness does not keep the lead.
+func TestWitness(t *testing.T) {
+	ps := withWitness(t, 3)
+	a, b, w := ps[0], ps[1], ps[2]
+	if at := w.first(t); at < 2 || len(w.delivered) > 0 || fmt.Sprint(w.Readers()) != "[1 2 3]" {
+		t.Fatalf("the log of the witness begins behind entry %d, %v get it, it was given %q", at, w.Readers(), w.delivered)
+	}
+	a.Vote([]uint32{1, 2, 3}, nil, nil)
+	beat(t, ps, 0)
+	if got := fmt.Sprint(w.Voters()); got != "[1 2 3]" {
+		t.Fatalf("%s vote", got)
+	}
+	b.down = true
+	a.Propose([]byte("b"))
+	settle(t, ps)
+	if got := fmt.Sprint(a.delivered); got != "[a b]" {
+		t.Fatalf("a member and the witness have it, and the member is given %s", got)
+	}
+	a.down, b.down = true, false
+	led := false
+	for range 400 {
+		b.Tick()
+		w.Tick()
+		settle(t, ps)
+		led = led || w.View().Leader == 3
+	}
+	if got := fmt.Sprint(b.delivered); !led || b.View().Leader != 2 || got != "[a b]" {
+		t.Errorf("the witness led: %t; %d leads, and member 2 was given %s", led, b.View().Leader, got)
+	}
+}
+
+// TestWitnessBehind: a witness that lacks what the leader has dropped goes on where the log is.
+func TestWitnessBehind(t *testing.T) {
+	ps := withWitness(t, 3)
+	ps[2].down = true
+	for _, x := range "bcd" {
+		ps[0].Propose([]byte(string(x)))
+		settle(t, ps)
+	}
+	last, err := ps[0].store.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ps[0].store.CreateSnapshot(last-1, ps[0].changes.state, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ps[0].store.Compact(last - 1); err != nil {
+		t.Fatal(err)
+	}
+	ps[2].down = false
+	beat(t, ps, 0)
+	beat(t, ps, 0)
+	if at := ps[2].first(t); at != last || ps[2].Lost() != nil {
+		t.Errorf("the log begins behind entry %d of %d, lost: %v", at, last, ps[2].Lost())
+	}
+	ps[0].Vote([]uint32{1, 2, 3}, nil, nil)
+	beat(t, ps, 0)
+	ps[1].down = true
+	ps[0].Propose([]byte("e"))
+	settle(t, ps)
+	if got := fmt.Sprint(ps[0].delivered); got != "[a b c d e]" {
+		t.Errorf("with the witness there is a majority, and the leader is given %s", got)
+	}
+}
+
+// TestWitnessUnknown: of a leader that does not know that it is one a witness takes nothing before it has a beginning.
+func TestWitnessUnknown(t *testing.T) {
+	ps := withWitness(t)
+	if last, err := ps[2].store.LastIndex(); err != nil || last > 0 {
+		t.Errorf("it has entries up to %d, %v", last, err)
+	}
+	ps[0].Witnesses([]uint32{3})
+	beat(t, ps, 0)
+	beat(t, ps, 0)
+	if at := ps[2].first(t); at < 2 {
+		t.Errorf("the log begins behind entry %d", at)
+	}
+}
+
+// TestWitnessStandsLast: when a leader ends, a witness stands behind the others, whatever its number is.
+func TestWitnessStandsLast(t *testing.T) {
+	o := start(t, 3, raft.NewMemoryStorage())
+	if o.Witnesses([]uint32{1}); o.before(1) || !o.before(2) || o.before(4) {
+		t.Error("a member stands in another turn than by its number, or behind a witness")
+	}
+	o.witness = true
+	o.Witnesses([]uint32{3, 5})
+	if !o.before(4) || o.before(5) {
+		t.Error("a witness stands before a member, or behind a witness of a higher number")
+	}
+}

@@ -57,8 +57,9 @@ type Again struct {
 
 // Needed is how many others of so many members must answer one that has lost its log: so many that one of them was
 // among any that decided on the main database's order, even if few voted by then (two of three, see package quorum).
-// Other databases are known to who leads that one, and answers (engine.Readmit).
-func Needed(members int) int { return max(members/2+1, members-2) }
+// Other databases are known to who leads that one, and answers (engine.Readmit). Of two the other one is enough: it has
+// begun a term by itself only if it votes alone.
+func Needed(members int) int { return min(max(members/2+1, members-2), members-1) }
 
 // BeginAgain says with what a member of so many that has lost its log may begin another, by the answers of others to
 // one and the same question; or for what it has to ask again (B6). Answers of one member are one at most.

@@ -51,6 +51,9 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 	}) {
 		return joins(own, others, name)
 	}
+	if own.Witness {
+		return Decision{Do: Wait, Why: fmt.Sprintf("no member has said yet that %s is one", name(own.Member))}
+	}
 	if from, why := adopted(own, others, name); why != "" {
 		return Decision{Do: Refuse, Why: why}
 	} else if from != 0 {
@@ -74,6 +77,7 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 // joins is what a member does that the order has added (B7).
 func joins(own *Facts, others []Heard, name Names) Decision {
 	switch {
+	case own.Witness:
 	case own.Contents.CopyOf == 0 && !own.Contents.Empty():
 		return Decision{Do: Refuse, Why: fmt.Sprintf("%s was added to a cluster that has begun, and there is "+
 			"something in its own database: remove the directory postgres below its data_dir, and start it again; it "+

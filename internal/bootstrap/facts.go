@@ -27,6 +27,8 @@ type Facts struct {
 	Life uint64 `json:"life,omitempty"`
 	// Level is what its build understands of the log (Configurations, …); zero: what the first releases did.
 	Level uint32 `json:"level,omitempty"`
+	// Witness: it has no database.
+	Witness bool `json:"witness,omitempty"`
 	// Copied is how many copies of others' databases it has taken.
 	Copied uint64 `json:"copied,omitempty"`
 	// Known are the greatest incarnations of the other members that it has noted.

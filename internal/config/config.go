@@ -22,9 +22,11 @@ type Config struct {
 	DataDir      string `toml:"data_dir"`      // holds the log, the state and a managed PostgreSQL
 	Listen       string `toml:"listen"`        // host:port for PostgreSQL clients
 	MemberListen string `toml:"member_listen"` // host:port for the other members
-	Secret       string `toml:"secret"`        // shared by all members; proves membership
-	SecretFile   string `toml:"secret_file"`   // file that holds it, instead; see Secrets
-	Database     string `toml:"database"`      // the replicated database; default "postgres"
+	// Witness: this member votes and keeps the log, and has no PostgreSQL and no clients.
+	Witness    bool   `toml:"witness"`
+	Secret     string `toml:"secret"`      // shared by all members; proves membership
+	SecretFile string `toml:"secret_file"` // file that holds it, instead; see Secrets
+	Database   string `toml:"database"`    // the replicated database; default "postgres"
 	// most members the cluster can have, among which sequences' values are divided; equal at all of them; default 16
 	SequenceStep int    `toml:"sequence_step"`
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
@@ -210,7 +212,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("member %d is above sequence_step %d, so its sequences would collide with another member's",
 			c.Member, c.SequenceStep)
 	}
-	for what, a := range map[string]string{"listen": c.Listen, "member_listen": c.MemberListen} {
+	for what, a := range map[string]string{"listen": c.Listen, "member_listen": c.MemberListen} { // order-free
+		if what == "listen" && c.Witness && a == "" {
+			continue
+		}
 		if _, _, err := net.SplitHostPort(a); err != nil {
 			return fmt.Errorf("%s %q is not host:port", what, a)
 		}

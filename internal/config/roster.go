@@ -52,6 +52,14 @@ func (c *Config) Witnesses() []Member {
 	return nil
 }
 
+// Everybody lists the members, with and without a database. The list must not be changed.
+func (c *Config) Everybody() []Member {
+	if w := c.Witnesses(); len(w) > 0 {
+		return slices.Concat(c.All(), w)
+	}
+	return c.All()
+}
+
 // First lists with whom the cluster began.
 func (c *Config) First() (list []uint32) {
 	if r := c.Roster(); r != nil {
@@ -65,8 +73,7 @@ func (c *Config) First() (list []uint32) {
 
 // IsMember reports whether a number is that of a member now.
 func (c *Config) IsMember(member uint32) bool {
-	is := func(m Member) bool { return m.Member == member }
-	return slices.ContainsFunc(c.All(), is) || slices.ContainsFunc(c.Witnesses(), is)
+	return slices.ContainsFunc(c.Everybody(), func(m Member) bool { return m.Member == member })
 }
 
 // Address is where a member's port for the others is, or was; empty if that is not known.

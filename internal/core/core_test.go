@@ -93,6 +93,7 @@ func start(t *testing.T, members int, change func(member uint32, o *Options)) *c
 			Moved: func(bool) {}, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: func(*engine.Engine) uint32 { return 0 }, Reaches: func(uint32) bool { return true },
 			Configures: func() bool { return true }, Members: func() ([]uint32, []uint32) { return nil, nil },
+			Witnesses: func() []uint32 { return nil },
 		}
 		if change != nil {
 			change(m, &o)
@@ -289,10 +290,10 @@ func TestRefusedFrame(t *testing.T) {
 	}
 }
 
-// TestRetired: the order of a dropped database has a leader as long as a majority of its members has it.
-func TestRetired(t *testing.T) {
+// TestKeeper: the order of a dropped database has a leader as long as a majority of its members has it.
+func TestKeeper(t *testing.T) {
 	voters := []uint64{1, 2, 3}
-	all := map[uint32]*Retired{}
+	all := map[uint32]*Keeper{}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -303,7 +304,7 @@ func TestRetired(t *testing.T) {
 			all[to].Receive(m, data)
 			return true
 		}
-		r, err := NewRetired(m, disk, send, slog.New(slog.DiscardHandler))
+		r, err := NewKeeper(KeeperOptions{Member: m, Disk: disk, Send: send, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +326,7 @@ func TestRetired(t *testing.T) {
 	}
 	until(t, "the logs have the entry of an elected leader", func() bool {
 		for _, r := range all {
-			if last, err := r.disk.LastIndex(); err != nil || last == 0 {
+			if last, err := r.o.Disk.LastIndex(); err != nil || last == 0 {
 				return false
 			}
 		}

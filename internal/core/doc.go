@@ -22,5 +22,5 @@
 //	K7  A tick stands for 50 ms that have passed, however many are counted together, and a process that stood still
 //	    has not waited: elections, and what is proposed again, are reckoned by ticks.
 //
-// A dropped database's order goes on without an engine (Retired) until all members have come so far.
+// An order goes on without an engine where there is no database (Keeper): that of a dropped one, and at a witness.
 package core

@@ -41,6 +41,23 @@ func List(ctx context.Context, conn *pgx.Conn) ([]Listed, error) {
 	})
 }
 
+// Orders lists them for a member that has no database: those whose orders somebody may need.
+func Orders(ctx context.Context, connString string) (list []standing.Order, err error) {
+	conn, err := pgx.Connect(ctx, connString)
+	if err != nil {
+		return nil, fmt.Errorf("databases: connect to the local PostgreSQL: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, "SELECT id, voters, learners FROM tutti.database")
+	if err != nil {
+		return nil, fmt.Errorf("databases: read the list: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o standing.Order, err error) {
+		err = row.Scan(&o.Group, &o.Voters, &o.Learners)
+		return o, err
+	})
+}
+
 // First says who votes at first on the order of a database, by the list in the main one, and who only gets it; nil: all
 // members, and all others.
 func First(ctx context.Context, connString string, id uint64) (voters, learners []uint32, err error) {

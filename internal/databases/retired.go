@@ -40,7 +40,7 @@ type Retired struct {
 
 // retired is one of them.
 type retired struct {
-	order   *core.Retired // nil if the log is not here
+	order   *core.Keeper // nil if the log is not here
 	id      uint64
 	dropped uint64 // ordinal of its end, in the main database
 	stop    context.CancelFunc
@@ -63,7 +63,7 @@ func (r *Retired) Add(id, dropped uint64) error {
 		disk, err := standing.OpenLog(dir, r.o.Config, r.o.Faults)
 		if err == nil {
 			send := func(to uint32, word []byte) bool { return r.o.Send(to, id, word) }
-			x.order, err = core.NewRetired(r.o.Config.Member, disk, send, r.o.Log)
+			x.order, err = core.NewKeeper(core.KeeperOptions{Member: r.o.Config.Member, Disk: disk, Send: send, Log: r.o.Log})
 		}
 		if err != nil {
 			cancel()

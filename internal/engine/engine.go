@@ -26,7 +26,7 @@ type Engine struct {
 // New starts a machine at what the log storage holds. It certifies again what follows the checkpoint.
 func New(o Options) (*Engine, error) {
 	o.defaults()
-	o.Order.Member, o.Order.Weigh, o.Order.Author, o.Order.Alone = o.Member, weigh, proposer, o.Copies == 1
+	o.Order.Member, o.Order.Weigh, o.Order.Author, o.Order.Alone = o.Member, weigh, Proposer, o.Copies == 1
 	if o.Position.Member == 0 {
 		o.Position.Member = o.Member
 	}

@@ -172,8 +172,8 @@ func (e *Engine) gather() {
 	e.order.Gather(all)
 }
 
-// proposer is the member that has made a proposal.
-func proposer(data []byte) uint32 {
+// Proposer is the member that has made a proposal.
+func Proposer(data []byte) uint32 {
 	b, _ := batchHead(writeset.NewReader(data))
 	return b.Member
 }

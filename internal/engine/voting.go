@@ -29,6 +29,9 @@ func (v *Voting) May(may bool) { v.fixed = !may }
 // nothing has changed. Of who is neither it may not have heard yet.
 func (v *Voting) Of(members, gone []uint32) { v.members, v.gone = members, gone }
 
+// Witnesses says which of the members have no database.
+func (v *Voting) Witnesses(members []uint32) { v.order.Witnesses(members) }
+
 // Votes reports whether a member votes, as far as this one knows. Voters lists those who do.
 func (v *Voting) Votes(member uint32) bool { return v.order.Voter(member) }
 func (v *Voting) Voters() []uint32         { return v.order.Voters() }

@@ -44,7 +44,7 @@ func AwaitLeave(ctx context.Context, look func() Seen) bool {
 // order yet, as readers of each say; but for those that are lost.
 func Addresses(c *config.Config, readers ...[]uint32) map[uint32]string {
 	addresses := map[uint32]string{}
-	for _, m := range c.All() {
+	for _, m := range c.Everybody() {
 		addresses[m.Member] = m.Address
 	}
 	for _, list := range readers {

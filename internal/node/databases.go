@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/wire"
 )
 
@@ -129,6 +130,17 @@ func (t *tenure) forgetDropped(ctx context.Context) error {
 		_, err := main.db.monitor.Exec(ctx, databases.ForgetSQL(id))
 		return err
 	})
+}
+
+// listed lists the databases for a member that has none (standing.Standing.Lists).
+func (t *tenure) listed(ctx context.Context) (list standing.Listed, err error) {
+	main := t.life(mainGroup)
+	if main == nil {
+		return list, t.notBegun()
+	}
+	list.Applied = main.order.core.Applied() // before it is looked which there are
+	list.Orders, err = databases.Orders(ctx, t.connString(t.node.config.Database))
+	return list, err
 }
 
 // retiredOf is a server session as its retired logs need it.

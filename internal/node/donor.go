@@ -112,6 +112,12 @@ func (e *copyError) Error() string { return e.why }
 
 // called judges a call of another member.
 func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
+	if answer, is := t.standing.Lists(asked, t.listed); is {
+		if !t.ready() {
+			return nil, t.notBegun()
+		}
+		return answer, nil
+	}
 	if answer, is := t.standing.Answers(from, asked, t.readmit); is {
 		switch {
 		case t.hears(from):

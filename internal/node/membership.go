@@ -146,7 +146,7 @@ func (t *tenure) members() (list, gone []uint32) {
 	if r == nil {
 		return nil, nil
 	}
-	return peers.Numbers(r.Members), peers.Numbers(r.Gone)
+	return peers.Numbers(t.node.config.Everybody()), peers.Numbers(r.Gone)
 }
 
 // retire ends the node of a member that was removed, once the others go on without it. The connections to them are

@@ -16,6 +16,7 @@ import (
 	"github.com/tuttidb/tutti/internal/databases"
 	"github.com/tuttidb/tutti/internal/donor"
 	"github.com/tuttidb/tutti/internal/failure"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/standing"
@@ -224,12 +225,7 @@ func (t *tenure) openTransport() error {
 	if err != nil {
 		return fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)
 	}
-	others := map[uint32]string{}
-	for _, m := range c.All() {
-		if m.Member != c.Member {
-			others[m.Member] = m.Address
-		}
-	}
+	others := membership.Addresses(c)
 	t.addresses = others
 	t.transport, err = transport.New(transport.Options{
 		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: others, Credentials: t.node.credentials.Now,

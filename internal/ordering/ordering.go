@@ -196,7 +196,7 @@ func (o *Order) Step(from uint32, data []byte) error {
 		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
 		o.heard[from] = o.ticks
 	}
-	if o.unfit(m) || m.GetType() == pb.MsgSnap && !o.witness && o.lacks(m) {
+	if m.GetType() == pb.MsgSnap && !o.witness && o.lacks(m) {
 		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {

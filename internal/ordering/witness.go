@@ -45,12 +45,6 @@ func (o *Order) now() Begins {
 	return Begins{Index: o.feed.known, Term: term, State: o.changes.state}
 }
 
-// unfit reports whether a message is one of which a witness that has nothing can make nothing: who sends it does not
-// know yet that this is one. It would take the log for one that begins with the configuration of its own beginning.
-func (o *Order) unfit(m *pb.Message) bool {
-	return o.witness && m.GetType() == pb.MsgApp && m.GetIndex() == 0 && planted != "witness-begins-at-zero"
-}
-
 // anew has this witness go on with a log that begins elsewhere, if the Ready says so.
 func (o *Order) anew() *Begins {
 	if raft.IsEmptySnap(o.ready.Snapshot) {

@@ -9,12 +9,12 @@ import (
 )
 
 // withWitness is two members, of which the first leads, and a witness that has nothing and gets the log.
-func withWitness(t *testing.T, known ...uint32) []*peer {
+func withWitness(t *testing.T) []*peer {
 	t.Helper()
 	ps := peers(t, 2)
 	s := raft.NewMemoryStorage()
 	if err := s.ApplySnapshot(&pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(uint64), Term: new(uint64),
-		ConfState: &pb.ConfState{Voters: []uint64{2}}}}); err != nil { // it does not know better
+		ConfState: &pb.ConfState{Voters: []uint64{1, 2}}}}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := New(Options{Member: 3, Storage: s, Witness: true})
@@ -23,7 +23,7 @@ func withWitness(t *testing.T, known ...uint32) []*peer {
 	}
 	ps = append(ps, &peer{Order: o, store: s})
 	for _, p := range ps {
-		p.Witnesses(known)
+		p.Witnesses([]uint32{3})
 	}
 	lead(t, ps, 0, "a")
 	ps[0].Vote([]uint32{1, 2}, []uint32{3}, nil)
@@ -44,7 +44,7 @@ func (p *peer) first(t *testing.T) uint64 {
 // TestWitness: a witness that has nothing begins where the log is. What it has decided with one member the other one
 // gets of it, when the first is lost; the witness does not keep the lead.
 func TestWitness(t *testing.T) {
-	ps := withWitness(t, 3)
+	ps := withWitness(t)
 	a, b, w := ps[0], ps[1], ps[2]
 	if at := w.first(t); at < 2 || len(w.delivered) > 0 || fmt.Sprint(w.Readers()) != "[1 2 3]" {
 		t.Fatalf("the log of the witness begins behind entry %d, %v get it, it was given %q", at, w.Readers(), w.delivered)
@@ -75,7 +75,7 @@ func TestWitness(t *testing.T) {
 
 // TestWitnessBehind: a witness that lacks what the leader has dropped goes on where the log is.
 func TestWitnessBehind(t *testing.T) {
-	ps := withWitness(t, 3)
+	ps := withWitness(t)
 	ps[2].down = true
 	for _, x := range "bcd" {
 		ps[0].Propose([]byte(string(x)))
@@ -107,17 +107,21 @@ func TestWitnessBehind(t *testing.T) {
 	}
 }
 
-// TestWitnessUnknown: of a leader that does not know that it is one a witness takes nothing before it has a beginning.
-func TestWitnessUnknown(t *testing.T) {
-	ps := withWitness(t)
-	if last, err := ps[2].store.LastIndex(); err != nil || last > 0 {
-		t.Errorf("it has entries up to %d, %v", last, err)
+// TestWitnessFromTheBeginning: where nothing is decided yet a witness gets what there is, as it may be needed to decide.
+func TestWitnessFromTheBeginning(t *testing.T) {
+	ps := peers(t, 3)
+	o, err := New(Options{Member: 3, Storage: ps[2].store, Witness: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	ps[0].Witnesses([]uint32{3})
-	beat(t, ps, 0)
-	beat(t, ps, 0)
-	if at := ps[2].first(t); at < 2 {
-		t.Errorf("the log begins behind entry %d", at)
+	ps[2].Order = o
+	for _, p := range ps {
+		p.Witnesses([]uint32{3})
+	}
+	ps[1].down = true
+	lead(t, ps, 0, "a")
+	if got := fmt.Sprint(ps[0].delivered); got != "[a]" || ps[2].first(t) > 0 {
+		t.Errorf("the leader is given %s, the witness begins behind entry %d", got, ps[2].first(t))
 	}
 }
 

@@ -43,7 +43,7 @@ func AskAgain(ctx context.Context, c *config.Config, log *slog.Logger,
 		if newer {
 			continue
 		}
-		if question == whoIsThere && answers >= bootstrap.Needed(len(c.All())) {
+		if question == whoIsThere && answers >= bootstrap.Needed(len(c.Everybody())) {
 			question = max(rand.Uint64(), whoIsThere+1)
 			continue
 		}
@@ -67,7 +67,7 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 	ctx, cancel := context.WithTimeout(ctx, askMost)
 	defer cancel()
 	var all sync.WaitGroup
-	list := c.All()
+	list := c.Everybody()
 	answers, errs := make([]*bootstrap.Answer, len(list)), make([]error, len(list))
 	for i, m := range list {
 		if m.Member != c.Member {

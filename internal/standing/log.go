@@ -42,6 +42,15 @@ func LogDir(c *config.Config, group uint64) string {
 // OtherLogs lists where the logs are of other databases than the main one. What else there is in the directory does not
 // matter.
 func OtherLogs(c *config.Config) (list []string, err error) {
+	groups, err := OtherGroups(c)
+	for _, group := range groups {
+		list = append(list, LogDir(c, group))
+	}
+	return list, err
+}
+
+// OtherGroups lists the numbers of these databases.
+func OtherGroups(c *config.Config) (list []uint64, err error) {
 	entries, err := os.ReadDir(c.DataDir)
 	if err != nil {
 		return nil, err
@@ -58,8 +67,8 @@ func OtherLogs(c *config.Config) (list []string, err error) {
 		if first {
 			group += FirstGroup
 		}
-		if dir := LogDir(c, group); filepath.Base(dir) == e.Name() {
-			list = append(list, dir)
+		if filepath.Base(LogDir(c, group)) == e.Name() {
+			list = append(list, group)
 		}
 	}
 	return list, nil

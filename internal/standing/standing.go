@@ -55,13 +55,17 @@ func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 // New makes what a member is that has heard of nobody yet. fail ends the tenure.
 func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
 	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
-		own:     bootstrap.Facts{Member: c.Member, Level: bootstrap.Level, Settings: equalSettings(c)},
+		own: bootstrap.Facts{Member: c.Member, Level: bootstrap.Level, Witness: c.Witness,
+			Settings: equalSettings(c)},
 		heard:   map[uint32]*bootstrap.Facts{},
 		reasons: map[uint32]string{}}
 }
 
-// equalSettings are those that must be equal at all members.
+// equalSettings are those that must be equal at all members with a database.
 func equalSettings(c *config.Config) []bootstrap.Setting {
+	if c.Witness {
+		return nil
+	}
 	list := slices.Clone(c.Members)
 	slices.SortFunc(list, func(a, b config.Member) int { return int(a.Member) - int(b.Member) })
 	members := make([]string, 0, len(list))
@@ -138,7 +142,7 @@ func (s *Standing) Understand(level uint32) bool {
 	}
 	var others, later []uint32
 	changed := false
-	for _, m := range s.config.All() {
+	for _, m := range s.config.Everybody() {
 		if m.Member != s.config.Member {
 			others = append(others, m.Member)
 		}
@@ -206,7 +210,7 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 func (s *Standing) others() (own bootstrap.Facts, others []bootstrap.Heard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.config.All() {
+	for _, m := range s.config.Everybody() {
 		if m.Member != s.config.Member {
 			others = append(others, bootstrap.Heard{Member: m.Member, Facts: s.heard[m.Member]})
 		}
@@ -302,7 +306,7 @@ func (s *Standing) Why() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for _, m := range s.config.All() {
+	for _, m := range s.config.Everybody() {
 		if r := s.reasons[m.Member]; r != "" {
 			all = append(all, r)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/node"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/witness"
 )
 
 // codeError carries an exit code of its own.
@@ -89,6 +90,11 @@ func nodeCommand() *cobra.Command {
 			}
 			var level slog.LevelVar
 			level.Set(cfg.Level())
+			if cfg.Witness {
+				w := witness.New(cfg, slog.New(cfg.LogHandler(os.Stderr, &level)))
+				w.Obey()
+				return profiled(cpuProfile, func() error { return w.Run(c.Context()) })
+			}
 			n := node.New(cfg, slog.New(cfg.LogHandler(os.Stderr, &level)))
 			n.Obey(load, &level)
 			return profiled(cpuProfile, func() error { return n.Run(c.Context()) })

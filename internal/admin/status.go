@@ -99,7 +99,7 @@ func (t table) verdict() error {
 			apart = append(apart, member(r)+" differs in "+d)
 		}
 		switch state(r) {
-		case "synced":
+		case "synced", "connected": // which a witness is
 			serving++
 			continue
 		case "catching up":

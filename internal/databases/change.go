@@ -180,8 +180,8 @@ func (c *change) create(ctx context.Context) error {
 }
 
 // first is who votes at first on the order of a database that is created, and who only gets it; nil: all members, and
-// all others. Once the order has changed who the members are, only they do: all of them if nobody is left who votes on
-// the main order.
+// all others. Once the order has changed who the members are, only they do: all with a database if none
+// of these is left who votes on the main order.
 func (c *change) first() (voters, learners []uint32) {
 	switch {
 	case c.Roster == nil && c.ByVoters:
@@ -190,19 +190,16 @@ func (c *change) first() (voters, learners []uint32) {
 		return nil, nil
 	}
 	learners = []uint32{} // not NULL
-	for _, m := range c.Roster.Members {
-		votes := slices.Contains(c.Voters, m.Member)
-		if c.Voters == nil {
-			votes = slices.Contains(c.Roster.First, m.Member)
-		}
-		if votes {
+	votes := func(m config.Member) bool {
+		return slices.Contains(c.Voters, m.Member) || c.Voters == nil && slices.Contains(c.Roster.First, m.Member)
+	}
+	some := slices.ContainsFunc(c.Roster.Members, votes)
+	for _, m := range slices.Concat(c.Roster.Members, c.Roster.Witnesses) {
+		if some && votes(m) || !some && m.Role != config.Witness {
 			voters = append(voters, m.Member)
 		} else {
 			learners = append(learners, m.Member)
 		}
-	}
-	if len(voters) == 0 {
-		return learners, []uint32{}
 	}
 	return voters, learners
 }

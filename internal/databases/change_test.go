@@ -215,6 +215,8 @@ func TestCreate(t *testing.T) {
 // more; later those members do who vote where it stands, or all if none of them is left.
 func TestFirst(t *testing.T) {
 	later := &config.Roster{Ordinal: 3, Members: []config.Member{{Member: 2}, {Member: 4}}, First: []uint32{1, 2}}
+	witnessed := &config.Roster{Ordinal: 3, Members: later.Members, First: []uint32{1, 2},
+		Witnesses: []config.Member{{Member: 5, Role: config.Witness}}}
 	after := &config.Roster{Ordinal: 4, Members: []config.Member{{Member: 4}}, First: []uint32{1, 2}}
 	for _, x := range []struct {
 		about  string
@@ -231,6 +233,9 @@ func TestFirst(t *testing.T) {
 		{"even if it does not say so", false, []uint32{1, 4}, later, "[4] [2]"},
 		{"nobody is left who votes", false, []uint32{1}, later, "[2 4] []"},
 		{"nobody is left of the beginning", true, nil, after, "[4] []"},
+		{"a witness votes", true, []uint32{2, 5}, witnessed, "[2 5] [4]"},
+		{"a witness does not vote", true, []uint32{2}, witnessed, "[2] [4 5]"},
+		{"nobody but a witness is left who votes", true, []uint32{1, 5}, witnessed, "[2 4] [5]"},
 	} {
 		c := change{Options: Options{Voters: x.voters, Roster: x.roster},
 			Definition: session.Definition{ByVoters: x.by}}

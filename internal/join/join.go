@@ -37,6 +37,8 @@ type Options struct {
 	Keys string // with Join: a copy of the directory cluster of the first node
 	From string // with Join: the address for clients of a node that runs
 	User string // with Join: a superuser
+
+	Witness bool // with Join: the member has no database
 }
 
 // Names of what is in a node's directory, and in that of what all nodes have in common.
@@ -125,8 +127,12 @@ func Join(ctx context.Context, o Options, out io.Writer) error {
 	if err := o.write(c, list[at], list); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s is member %d of cluster %s. Start it, and it copies the databases:\n\n    "+
-		"tutti node --config %s\n", o.Name, list[at].Member, c.Cluster, filepath.Join(o.Dir, configName))
+	what := "it copies the databases"
+	if o.Witness {
+		what = "it gets the log"
+	}
+	_, err = fmt.Fprintf(out, "%s is member %d of cluster %s. Start it, and %s:\n\n    tutti node --config %s\n", o.Name,
+		list[at].Member, c.Cluster, what, filepath.Join(o.Dir, configName))
 	return err
 }
 
@@ -166,6 +172,9 @@ func (o *Options) enlist(ctx context.Context, database string) ([]config.Member,
 		}
 	}
 	call := "CALL tutti.add_member(" + quote(o.Name) + ", " + quote(o.MemberListen) + ", " + quote(o.Listen) + ")"
+	if o.Witness {
+		call = "CALL tutti.add_witness(" + quote(o.Name) + ", " + quote(o.MemberListen) + ")"
+	}
 	if _, err := conn.Exec(ctx, call).ReadAll(); err != nil {
 		return nil, fmt.Errorf("join: add %s: %w", o.Name, err)
 	}
@@ -197,7 +206,8 @@ type node struct {
 	Database     string           `toml:"database"`
 	Member       uint32           `toml:"member"`
 	DataDir      string           `toml:"data_dir"`
-	Listen       string           `toml:"listen"`
+	Listen       string           `toml:"listen,omitempty"`
+	Witness      bool             `toml:"witness,omitempty"`
 	MemberListen string           `toml:"member_listen"`
 	SecretFile   string           `toml:"secret_file"`
 	MemberTLS    config.MemberTLS `toml:"member_tls"`
@@ -223,7 +233,7 @@ func (o *Options) write(c common, self config.Member, list []config.Member) erro
 		return err
 	}
 	n := node{Cluster: c.Cluster, Database: c.Database, Member: self.Member, DataDir: dataName, Listen: o.Listen,
-		MemberListen: o.MemberListen, SecretFile: filepath.Join(o.Dir, secretName), MemberTLS: config.MemberTLS(files),
+		MemberListen: o.MemberListen, Witness: o.Witness, SecretFile: filepath.Join(o.Dir, secretName), MemberTLS: config.MemberTLS(files),
 		Members: list}
 	n.Postgres.BinDir, n.Postgres.AllowTrust = o.BinDir, o.AllowTrust
 	text, err := toml.Marshal(n)

@@ -19,7 +19,8 @@ import (
 type Replica struct {
 	Node     *metrics.Registry // with all of its databases
 	Metrics  *metrics.Database
-	Members  func() []config.Member
+	Members  func() []config.Member // those with a database, and witnesses
+	Hears    func(member uint32) bool
 	Name     func(member uint32) string
 	Leader   func() uint32
 	Voters   func() []uint32 // on the order
@@ -114,6 +115,10 @@ func (r *Replica) status() (rows [][]string) {
 	leader, voters, known, differs := r.Leader(), r.Voters(), r.Ordinal(), r.differs()
 	for _, m := range r.Members() {
 		s, alive := r.Peer(m.Member)
+		if m.Role == config.Witness {
+			rows = append(rows, r.witness(m))
+			continue
+		}
 		role := "follower"
 		switch {
 		case m.Member == leader:
@@ -142,6 +147,15 @@ func (r *Replica) status() (rows [][]string) {
 			admission.Millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
 	}
 	return rows
+}
+
+// witness is the row of a member without a database.
+func (r *Replica) witness(m config.Member) []string {
+	state := "unreachable"
+	if r.Hears(m.Member) {
+		state = "connected"
+	}
+	return []string{m.Name, "", "witness", state, "", "", "", "", "", "", "", ""}
 }
 
 // differs says of each member in which tables some member has found that it differs.

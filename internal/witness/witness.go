@@ -21,6 +21,7 @@ import (
 	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/standing"
+	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/transport"
 	"github.com/tuttidb/tutti/internal/version"
 )
@@ -31,6 +32,7 @@ type Witness struct {
 	log         *slog.Logger
 	faults      *fault.Faults // nil in production
 	credentials *credentials.Credentials
+	stops       *stopping.Stops
 
 	ctx       context.Context
 	fail      context.CancelCauseFunc
@@ -56,14 +58,28 @@ const (
 // New makes one of a validated configuration.
 func New(c *config.Config, log *slog.Logger) *Witness {
 	log = log.With("node", c.Self().Name)
-	return &Witness{config: c, log: log, credentials: credentials.New(c, log), orders: map[uint64]*order{}}
+	return &Witness{config: c, log: log, credentials: credentials.New(c, log),
+		stops: stopping.New(), orders: map[uint64]*order{}}
+}
+
+// Obey does what the process's signals say, from now on (stopping.Stops.Obey). There are no clients to wait for.
+func (w *Witness) Obey() {
+	w.stops.Obey(w.log, func() { _ = w.credentials.Load() }) // it says so itself
 }
 
 // errAsks is that its log is lost: it asks the others with what it may begin another.
 var errAsks = errors.New("the log is lost")
 
-// Run goes on until ctx ends, and then returns nil; an error is why it ended otherwise.
+// Run goes on until it is told to stop, or ctx ends, and then returns nil; an error is why it ended otherwise.
 func (w *Witness) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var stopped sync.WaitGroup
+	defer stopped.Wait()
+	defer cancel()
+	stopped.Go(func() {
+		defer cancel()
+		w.stops.Run(ctx, w.log, func() time.Duration { return 0 }, func() stopping.House { return nil })
+	})
 	w.log.Info("a witness starts", "version", version.Long(), "cluster", w.config.Cluster, "member", w.config.Member)
 	if err := w.credentials.Begin(); err != nil {
 		return &failure.Config{Err: err}
@@ -71,13 +87,9 @@ func (w *Witness) Run(ctx context.Context) error {
 	if err := os.MkdirAll(w.config.DataDir, 0o755); err != nil {
 		return &failure.Config{Err: err}
 	}
-	watched, stop := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer stop()
-	watching.Go(func() { w.credentials.Watch(watched) })
+	stopped.Go(func() { w.credentials.Watch(ctx) })
 	if w.faults = fault.FromEnvironment(w.log); w.faults != nil {
-		watching.Go(func() { w.faults.Watch(watched) })
+		stopped.Go(func() { w.faults.Watch(ctx) })
 	}
 	err := w.hold(ctx)
 	if errors.Is(err, errAsks) {

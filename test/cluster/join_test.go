@@ -35,16 +35,22 @@ func (c *Cluster) commandExits(exits int, args ...string) string {
 // take has a node that a command has made be the next one of the cluster, and starts it.
 func (c *Cluster) take(dir string) int {
 	c.tb.Helper()
+	k := c.adds(dir)
+	c.WaitReady(k)
+	return k
+}
+
+// adds is take that does not wait until the node takes statements.
+func (c *Cluster) adds(dir string) int {
+	c.tb.Helper()
 	file := filepath.Join(dir, "node.toml")
 	cfg, err := config.Load(file)
 	if err != nil {
 		c.tb.Fatal(err)
 	}
 	c.nodes = append(c.nodes, &Node{Config: *cfg, ConfigFile: file, LogFile: dir + ".log"})
-	k := len(c.nodes)
-	c.Run(k)
-	c.WaitReady(k)
-	return k
+	c.Run(len(c.nodes))
+	return len(c.nodes)
 }
 
 // TestInitAndJoin: a cluster of one begins, two join it, one is removed, all by commands; what is written at one is at

@@ -35,6 +35,8 @@ type KeeperOptions struct {
 	Disk   *raftlog.Log
 	Send   func(to uint32, data []byte) bool
 	Log    *slog.Logger
+	// Configured is called when who votes, or who gets the log, has changed; nil: nobody is told. It must not wait.
+	Configured func()
 	// Witness: this member has no database in which any of this is. It keeps the newest Retention bytes of the log and
 	// drops the rest; negative: it drops nothing.
 	Witness   bool
@@ -148,6 +150,9 @@ func (k *Keeper) carryOut(rd ordering.Ready) error {
 	if rd.Begins != nil || len(rd.Configured) > 0 {
 		k.configured()
 		k.o.Log.Info("who votes has changed", "voters", k.order.Voters())
+		if k.o.Configured != nil {
+			k.o.Configured()
+		}
 	}
 	k.sendAll(rd.Late)
 	k.order.Advance()

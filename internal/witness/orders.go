@@ -67,7 +67,7 @@ func (w *Witness) open(group uint64) error {
 func (w *Witness) run(group uint64, disk *raftlog.Log) error {
 	k, err := core.NewKeeper(core.KeeperOptions{Member: w.config.Member, Disk: disk, Witness: true,
 		Retention: w.config.Limits.LogRetention, Log: w.log.With("database", group),
-		Send: func(to uint32, data []byte) bool { return w.send(to, group, data) }})
+		Configured: w.hurry, Send: func(to uint32, data []byte) bool { return w.send(to, group, data) }})
 	if err != nil {
 		return &failure.Fatal{Err: errors.Join(err, disk.Close())}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/ordering"
-	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/standing"
 	"github.com/tuttidb/tutti/internal/stopping"
 	"github.com/tuttidb/tutti/internal/transport"
@@ -42,6 +41,8 @@ type Witness struct {
 
 	coming atomic.Bool // a log is being made
 
+	news chan struct{} // capacity 1: who votes has changed, and so perhaps who is a member
+
 	mu     sync.Mutex
 	orders map[uint64]*order // by the database's number
 }
@@ -51,6 +52,8 @@ const (
 	askEvery = 5 * time.Second
 	// askAgain is between two tries to hear of a database that is new.
 	askAgain = 300 * time.Millisecond
+	// unknownMost is for how long all others that answer may not know it, before it ends.
+	unknownMost = 10 * time.Second
 	// waitLogEvery is how often it is said for whom it waits to make its log.
 	waitLogEvery = 10 * time.Second
 )
@@ -59,7 +62,8 @@ const (
 func New(c *config.Config, log *slog.Logger) *Witness {
 	log = log.With("node", c.Self().Name)
 	return &Witness{config: c, log: log, credentials: credentials.New(c, log),
-		stops: stopping.New(), orders: map[uint64]*order{}}
+		stops: stopping.New(), news: make(chan struct{}, 1),
+		orders: map[uint64]*order{}}
 }
 
 // Obey does what the process's signals say, from now on (stopping.Stops.Obey). There are no clients to wait for.
@@ -243,15 +247,8 @@ func (w *Witness) called(from uint32, asked string) (func(context.Context, net.C
 
 // follow asks who the members are and which databases there are, as long as this member is one.
 func (w *Witness) follow(ctx context.Context) {
-	for {
-		var l *standing.Listed
-		for _, m := range w.config.All() {
-			var err error
-			if l, err = standing.AskList(ctx, w.config, m, w.caller().Call); err == nil {
-				break
-			}
-			w.log.Debug("who the members are is not known anew", "error", err)
-		}
+	for known := time.Now(); ; {
+		l := w.ask(ctx)
 		w.meet()
 		if l != nil {
 			if err := w.drop(l); err != nil {
@@ -259,14 +256,44 @@ func (w *Witness) follow(ctx context.Context) {
 				return
 			}
 		}
-		if !w.config.IsMember(w.config.Member) {
+		switch {
+		case !w.config.IsMember(w.config.Member):
 			w.leave(ctx)
 			return
-		}
-		if !process.Sleep(ctx, askEvery) {
+		case !w.transport.Unknown():
+			known = time.Now()
+		case time.Since(known) > unknownMost:
+			w.fail(fmt.Errorf("the other members do not know %s: it was removed from the cluster, or its number or its "+
+				"address is another one's", w.config.Self().Name))
 			return
 		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.news:
+		case <-time.After(askEvery):
+		}
 	}
+}
+
+// hurry has it ask at once.
+func (w *Witness) hurry() {
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// ask asks the members, one after the other until one answers; nil if none does.
+func (w *Witness) ask(ctx context.Context) *standing.Listed {
+	for _, m := range w.config.All() {
+		l, err := standing.AskList(ctx, w.config, m, w.caller().Call)
+		if err == nil {
+			return l
+		}
+		w.log.Debug("who the members are is not known anew", "error", err)
+	}
+	return nil
 }
 
 // meet has this member talk to those who are members now, and to those that get some order's log yet.

@@ -142,14 +142,14 @@ func TestWitness(t *testing.T) {
 	// witness gives it what the first one and it have decided.
 	c.Connect(1).Do("CREATE DATABASE later")
 	later := c.In("later")
-	later.Connect(1).Do(table, "INSERT INTO witnessed(v) VALUES ('with the witness')")
+	later.does(1, table, "INSERT INTO witnessed(v) VALUES ('with the witness')")
 	count := c.Connect(1).Get("SELECT count(*) FROM witnessed")
 	c.KillBoth(1)
 	c.Run(2)
 	c.WaitReady(2)
 	later.Eventually(2, "SELECT v FROM witnessed", "with the witness")
 	c.Eventually(2, "SELECT count(*) FROM witnessed", count)
-	later.Connect(2).Do("INSERT INTO witnessed(v) VALUES ('without the first')")
+	later.does(2, "INSERT INTO witnessed(v) VALUES ('without the first')")
 	c.Run(1)
 	c.WaitReady(1)
 	later.Eventually(1, "SELECT count(*) FROM witnessed", "2")
@@ -175,6 +175,14 @@ func TestWitness(t *testing.T) {
 	c.Connect(2).Do("CALL tutti.remove_member('witness')")
 	c.leaves(3, "was removed from the cluster")
 	c.vote(1, "beside: node1 node2, postgres: node1 node2")
+}
+
+// does executes statements in a session of their own.
+func (c *Cluster) does(k int, statements ...string) {
+	c.tb.Helper()
+	s := c.Connect(k)
+	defer s.Close(s.ctx())
+	s.Do(statements...)
 }
 
 // connected waits until node k shows that the witness is there.

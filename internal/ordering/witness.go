@@ -25,6 +25,9 @@ func (o *Order) introduced(m *pb.Message) *pb.Message {
 		return m
 	}
 	at := o.now()
+	if planted == "witness-told-of-undecided" {
+		at.Index, at.Term = o.last, o.view.Term
+	}
 	if at.Index == 0 {
 		return m
 	}

@@ -124,11 +124,11 @@ func (m *member) isLost() bool {
 		return false
 	}
 	m.w.stats.LostMembers++
-	leader := m.w.members[l.Leader-1]
-	lostToo := leader.disk.most == 0 // the disk of who has said it
-	if !lostToo && l.Have >= leader.disk.begins && l.Have+m.w.swarm.keepEntries >= leader.disk.most {
-		m.w.violation("%v: is lost at entry %d, and %v, which had %d entries, keeps %d", m, l.Have, leader,
-			leader.disk.most, m.w.swarm.keepEntries)
+	disk := m.w.diskOf(l.Leader)
+	lostToo := disk.most == 0 // the disk of who has said it
+	if !lostToo && l.Have >= disk.begins && l.Have+m.w.swarm.keepEntries >= disk.most {
+		m.w.violation("%v: is lost at entry %d, and member %d, which had %d entries, keeps %d", m, l.Have, l.Leader,
+			disk.most, m.w.swarm.keepEntries)
 	}
 	m.w.say("%v: has entry %d, member %d keeps those from %d on", m, l.Have, l.Leader, l.First)
 	m.stop(false)
@@ -190,7 +190,7 @@ func copied(m, donor *member) {
 	m.db = donor.db.clone(m)
 	switch m.w.o.Planted {
 	case "copied-without-log":
-		m.disk = newDisk(len(m.w.members))
+		m.disk = newDisk(m.w.voters())
 	case "copied-without-votes":
 		m.disk.durable(write{state: &ordering.HardState{Term: new(uint64), Vote: new(uint64), Commit: new(uint64)}})
 	}

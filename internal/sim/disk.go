@@ -59,6 +59,7 @@ func (d *disk) show(w write) {
 		d.base, d.begins = w.restart.GetIndex(), w.restart.GetIndex()
 		if d.confs = nil; d.base > 0 {
 			d.confs = []ordering.Configured{{Index: d.base, State: w.restart.GetConfState()}}
+			d.follow(w.restart)
 		}
 	}
 	if w.compact > 0 {
@@ -75,6 +76,17 @@ func (d *disk) show(w write) {
 	if w.state != nil {
 		must(d.view.SetHardState(w.state))
 	}
+}
+
+// follow has the hard state be no older than where the log begins, as raftlog does.
+func (d *disk) follow(at *pb.SnapshotMetadata) {
+	hs, _, err := d.view.InitialState()
+	must(err)
+	term, vote := hs.GetTerm(), hs.GetVote()
+	if at.GetTerm() > term {
+		term, vote = at.GetTerm(), 0
+	}
+	must(d.view.SetHardState(&pb.HardState{Term: &term, Vote: &vote, Commit: new(max(hs.GetCommit(), at.GetIndex()))}))
 }
 
 // append writes without syncing.

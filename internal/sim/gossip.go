@@ -28,8 +28,9 @@ type peers struct {
 	rule     *lead.Rule
 	words    replica.Contact
 
-	all     []uint32
-	arrived []arrival // by the member's number
+	all       []uint32
+	witnessed int64     // when something came of the witness
+	arrived   []arrival // by the member's number
 }
 
 // arrival is what came of a member last.
@@ -45,8 +46,9 @@ func newPeers(m *member) *peers {
 		o.Members = append(o.Members, other.id)
 	}
 	p := &peers{m: m, all: o.Members, table: replica.NewTable(o), rule: lead.New(lead.Options{WroteMin: 3}),
-		words: replica.NewContact(uint32(len(m.w.members)))}
+		words: replica.NewContact(uint32(m.w.voters()))}
 	p.throttle = newThrottle(m)
+	p.witnessed = -silentMicros
 	p.arrived = make([]arrival, len(m.w.members))
 	for i := range p.arrived {
 		p.arrived[i].at = -silentMicros // never
@@ -134,6 +136,9 @@ func (p *peers) stands(s *replica.Status) {
 			behind = max(behind, a.ordinal-min(a.ordinal, m.engine.Applied()))
 		}
 	}
+	if m.w.witness != nil && m.w.now-p.witnessed < freshMicros {
+		heard++
+	}
 	if is.Refuses(replica.Want{}) == replica.Ready && 2*heard <= len(voters) {
 		m.w.violation("%v: is good for writes, and hears %d of %d members that vote", m, heard, len(voters))
 	}
@@ -162,6 +167,7 @@ func (p *peers) check() {
 // missed has the members that m was linked with find out soon that it has ended, if it still has by then. A faulty one
 // takes somebody for ended now and then who has not.
 func (m *member) missed() {
+	m.w.witness.misses(m)
 	for _, o := range m.w.members {
 		if !m.linked(o) || m.w.rnd.chance(300) {
 			continue

@@ -101,6 +101,7 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
+	m.w.witness.known(m)
 	if m.keeps = (replica.Retention{}); from != nil {
 		m.keeps = replica.NewRetention(from.Index)
 	}

@@ -38,12 +38,12 @@ type voting struct {
 func newVoting(w *world) voting {
 	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w)}
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
-	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
+	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 && w.witness == nil {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
 		v.removal = newRemoval(w)
 	}
 	fewer := slices.Contains(aloneBugs, w.o.Planted)
-	if rnd := newRandom(mix(w.seed ^ 0x0a10e)); fewer || w.apart("") && !planted && rnd.intn(aloneOneIn) == 0 {
+	if rnd := newRandom(mix(w.seed ^ 0x0a10e)); w.witness == nil && (fewer || w.apart("") && !planted && rnd.intn(aloneOneIn) == 0) {
 		if v.copies = 1; v.goneTicks == 0 && (fewer || rnd.intn(votingOneIn) == 0) {
 			v.goneTicks = []int{25, 40, 100}[rnd.intn(3)]
 		}

@@ -66,8 +66,10 @@ func (o *Order) anew() *Begins {
 	return &Begins{Index: o.last, Term: at.GetTerm(), State: o.changes.state}
 }
 
-// yield has a witness that leads give the lead to who has a database and has answered since it leads: of these who lacks
-// least (O11).
+// heirTicks is for how long a member may be silent that a witness gives the lead.
+const heirTicks = 10
+
+// yield has a witness that leads give the lead to who has a database and answers: of these who lacks least (O11).
 func (o *Order) yield() {
 	if !o.witness || planted == "witness-keeps-the-lead" {
 		return
@@ -77,7 +79,7 @@ func (o *Order) yield() {
 	for i := range peers {
 		p := &peers[i]
 		if p.Voter && p.Member != o.member && !slices.Contains(o.witnesses, p.Member) && p.Lag < o.last &&
-			(heir == nil || p.Lag < heir.Lag) {
+			p.Silent <= heirTicks && (heir == nil || p.Lag < heir.Lag) {
 			heir = p
 		}
 	}

@@ -73,6 +73,29 @@ func TestWitness(t *testing.T) {
 	}
 }
 
+// TestWitnessYields: a witness that leads gives the lead to who answers, although another one that does not any more
+// has all that it has.
+func TestWitnessYields(t *testing.T) {
+	ps := withWitness(t)
+	a, b, w := ps[0], ps[1], ps[2]
+	a.Vote([]uint32{1, 2, 3}, nil, nil)
+	beat(t, ps, 0)
+	b.down = true
+	a.HandOver(3)
+	settle(t, ps)
+	w.Propose([]byte("b"))
+	settle(t, ps)
+	a.down, b.down = true, false
+	for range 100 {
+		b.Tick()
+		w.Tick()
+		settle(t, ps)
+	}
+	if got := fmt.Sprint(b.delivered); b.View().Leader != 2 || got != "[a b]" {
+		t.Errorf("%d leads, and member 2 was given %s", b.View().Leader, got)
+	}
+}
+
 // TestWitnessBehind: a witness that lacks what the leader has dropped goes on where the log is.
 func TestWitnessBehind(t *testing.T) {
 	ps := withWitness(t)

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tuttidb/tutti/internal/engine"
@@ -171,7 +173,10 @@ func (k *witness) heal(order []int) int {
 
 // lacks is 1 for a member that needs what the witness has dropped.
 func (k *witness) lacks(m *member) int {
-	if last, err := m.disk.view.LastIndex(); err != nil || last < k.disk.base || m.lacks() > 0 {
+	own, err := k.disk.view.Term(k.disk.base)
+	must(err)
+	if term, err := m.disk.view.Term(k.disk.base); err == nil && term != own || errors.Is(err, raft.ErrUnavailable) ||
+		m.lacks() > 0 {
 		return 1
 	}
 	return 0

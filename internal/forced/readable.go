@@ -10,7 +10,6 @@ import (
 
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/replay"
-	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -67,14 +66,11 @@ func (r *readable) changes(ctx context.Context, w *writeset.Writeset, alone bool
 	return list
 }
 
-var memberChanges = map[semantics.MemberChange]string{semantics.AddsMember: "add_member",
-	semantics.RemovesMember: "remove_member", semantics.MovesMember: "move_member"}
-
 func defined(d session.Definition, err error, encoded []byte) Change {
-	switch name, is := memberChanges[d.Membership.Does]; {
+	switch name := d.Membership.Does.Procedure(); {
 	case err != nil:
 		d.SQL = "\\x" + hex.EncodeToString(encoded)
-	case is && d.SQL == "":
+	case name != "" && d.SQL == "":
 		d.SQL = fmt.Sprintf("CALL tutti.%s('%s')", name, d.Membership.Name)
 	}
 	return Change{Op: "define", SQL: d.SQL}

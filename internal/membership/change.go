@@ -83,30 +83,67 @@ func (c *change) next(list []row) ([]row, *wire.SQLError) {
 			WithHint("Only superusers add and remove members.")
 	}
 	at := slices.IndexFunc(list, func(r row) bool { return !r.Removed && r.Name == c.Name })
-	if at < 0 && c.Does != semantics.AddsMember {
+	adds := c.Does == semantics.AddsMember || c.Does == semantics.AddsWitness
+	if at < 0 && !adds {
 		return nil, wire.Errorf(wire.CodeUndefinedObject, "member \"%s\" does not exist", c.Name)
 	}
-	if c.Does == semantics.RemovesMember {
-		if there := slices.DeleteFunc(slices.Clone(list), func(r row) bool { return r.Removed }); len(there) == 1 {
-			return nil, wire.Errorf(wire.CodeObjectInUse, "member \"%s\" is the last one", c.Name)
+	if adds || c.Does == semantics.MovesMember {
+		if e := c.address(list); e != nil {
+			return nil, e
 		}
-		list[at].Removed, list[at].Changed = true, c.ordinal
-		return list, nil
 	}
-	if e := c.address(list); e != nil {
+	if adds {
+		if at >= 0 {
+			return nil, wire.Errorf(wire.CodeDuplicateObject, "member \"%s\" already exists", c.Name)
+		}
+		return c.add(list)
+	}
+	if e := c.refuses(list, at); e != nil {
 		return nil, e
 	}
-	if c.Does == semantics.MovesMember {
-		list[at].Address, list[at].Changed = c.Address, c.ordinal
-		if c.Clients != "" {
-			list[at].Clients = c.Clients
+	list[at].Changed = c.ordinal
+	c.change(&list[at])
+	return list, nil
+}
+
+// change carries out a change of one member's row.
+func (c *change) change(r *row) {
+	switch c.Does {
+	case semantics.RemovesMember:
+		r.Removed = true
+	case semantics.MovesMember:
+		if r.Address = c.Address; c.Clients != "" {
+			r.Clients = c.Clients
 		}
-		return list, nil
+	case semantics.DemotesMember:
+		r.Role = config.Learner
+	case semantics.PromotesMember:
+		r.Role = config.Voter
+	case semantics.RanksMember:
+		r.Rank = int(c.Rank)
+	case semantics.SitesMember:
+		r.Site = c.Site
 	}
-	if at >= 0 {
-		return nil, wire.Errorf(wire.CodeDuplicateObject, "member \"%s\" already exists", c.Name)
+}
+
+// refuses is why a member's row cannot be changed: a witness has no other role, and somebody must be left who votes and
+// has a database (MB5).
+func (c *change) refuses(list []row, at int) *wire.SQLError {
+	leaves := c.Does == semantics.RemovesMember || c.Does == semantics.DemotesMember
+	if c.Does == semantics.DemotesMember || c.Does == semantics.PromotesMember {
+		if list[at].Role == config.Witness {
+			return wire.Errorf(wire.CodeObjectNotInState, "member \"%s\" is a witness", c.Name).
+				WithHint("Remove it, and add another member.")
+		}
 	}
-	return c.add(list)
+	others := false
+	for i, r := range list {
+		others = others || i != at && !r.Removed && r.Role == config.Voter
+	}
+	if leaves && list[at].Role == config.Voter && !others {
+		return wire.Errorf(wire.CodeObjectInUse, "member \"%s\" is the last one that votes and has a database", c.Name)
+	}
+	return nil
 }
 
 // address refuses addresses that are none, or another member's.
@@ -131,6 +168,9 @@ func (c *change) address(list []row) *wire.SQLError {
 // add gives a member the lowest number that nobody has had (MB2).
 func (c *change) add(list []row) ([]row, *wire.SQLError) {
 	is := row{Name: c.Name, Address: c.Address, Clients: c.Clients, Since: c.ordinal, Changed: c.ordinal}
+	if c.Does == semantics.AddsWitness {
+		is.Role = config.Witness
+	}
 	for n := uint32(1); n <= uint32(c.step); n++ {
 		at, had := slices.BinarySearchFunc(list, n, func(r row, n uint32) int { return int(r.Number) - int(n) })
 		if !had {

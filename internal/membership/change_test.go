@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,7 @@ func TestNext(t *testing.T) {
 		{removes("a"), "3=c@c:9 4=b@b:1 | 1=a@a:1 2=b@b:1 | [3 4] [1 2] 13", ""},
 		{removes("c"), "4=b@b:1 | 1=a@a:1 2=b@b:1 3=c@c:9 | [4] [1 2] 14", ""},
 		{removes("b"), "", `member "b" is the last one`},
+		{does(semantics.DemotesMember, "b"), "", `member "b" is the last one`},
 	} {
 		c := change{Membership: x.m, ordinal: uint64(i + 1), step: 4, super: true}
 		next, refused := c.next(list)
@@ -89,6 +91,56 @@ func TestNext(t *testing.T) {
 	if _, refused := (&change{Membership: adds("x", "x:1"), step: 9}).next(list); refused == nil ||
 		refused.Code != "42501" {
 		t.Errorf("who is no superuser adds a member: %v", refused)
+	}
+}
+
+func does(d semantics.MemberChange, name string) semantics.Membership {
+	return semantics.Membership{Does: d, Name: name}
+}
+
+// TestRoles: witnesses are members without a database, learners have one; whoever else votes, one with a database must
+// (MB5). Rank and site are kept whatever the role.
+func TestRoles(t *testing.T) {
+	list := beginning(began())
+	for i, x := range []struct {
+		m       semantics.Membership
+		want    string // name, role, rank and site of each, members before witnesses
+		refused string // or why not
+	}{
+		{semantics.Membership{Does: semantics.AddsWitness, Name: "w", Address: "w:1"}, "a///0 b///0 w/witness//0", ""},
+		{semantics.Membership{Does: semantics.AddsWitness, Name: "b", Address: "x:1"}, "", `"b" already exists`},
+		{semantics.Membership{Does: semantics.AddsWitness, Name: "x"}, "", `address "" is not host:port`},
+		{does(semantics.DemotesMember, "w"), "", `member "w" is a witness`},
+		{does(semantics.PromotesMember, "w"), "", `member "w" is a witness`},
+		{does(semantics.DemotesMember, "x"), "", `member "x" does not exist`},
+		{does(semantics.DemotesMember, "a"), "a/learner//0 b///0 w/witness//0", ""},
+		{does(semantics.DemotesMember, "a"), "a/learner//0 b///0 w/witness//0", ""}, // it is one already
+		{does(semantics.DemotesMember, "b"), "", `member "b" is the last one that votes`},
+		{removes("b"), "", `member "b" is the last one that votes`},
+		{semantics.Membership{Does: semantics.RanksMember, Name: "a", Rank: -3}, "a/learner//-3 b///0 w/witness//0", ""},
+		{semantics.Membership{Does: semantics.SitesMember, Name: "w", Site: "x"}, "a/learner//-3 b///0 w/witness/x/0", ""},
+		{moves("w", "w:2"), "a/learner//-3 b///0 w/witness/x/0", ""},
+		{does(semantics.PromotesMember, "a"), "a///-3 b///0 w/witness/x/0", ""},
+		{removes("b"), "a///-3 w/witness/x/0", ""},
+		{removes("w"), "a///-3", ""},
+	} {
+		c := change{Membership: x.m, ordinal: uint64(i + 1), step: 4, super: true}
+		next, refused := c.next(list)
+		if refused != nil {
+			if x.refused == "" || !strings.Contains(refused.Message, x.refused) {
+				t.Errorf("%d %+v: refused, %q", i, x.m, refused.Message)
+			}
+			continue
+		}
+		var got []string
+		r := roster(next)
+		for _, m := range slices.Concat(r.Members, r.Witnesses) {
+			got = append(got, fmt.Sprintf("%s/%s/%s/%d", m.Name, m.Role, m.Site, m.Rank))
+		}
+		if is := strings.Join(got, " "); x.refused != "" || is != x.want || r.Ordinal != uint64(i+1) {
+			t.Errorf("%d %+v: %s, want %s%s", i, x.m, is, x.want, x.refused)
+		}
+		list = next
 	}
 }
 
@@ -132,11 +184,12 @@ func TestCarry(t *testing.T) {
 	if r, result := carry(5, removes("x")); r != nil || result.Err == nil || result.Err.Code != "42704" {
 		t.Errorf("an unknown member is removed: %v, %+v", r, result)
 	}
-	const want = "1=a@a:1 3=c@c:1 | 2=b@b:1 | [3] [1 2] 7"
+	const want = "1=a@a:1 3=c@c:1 | 2=b@b:1 | [3] [1 2] 8"
 	carry(6, adds("c", "c:1"))
-	r, _ := carry(7, removes("b"))
+	carry(7, semantics.Membership{Does: semantics.RanksMember, Name: "c", Rank: -2})
+	r, _ := carry(8, removes("b"))
 	read, err := Read(ctx, server.ConnString(name))
-	if err != nil || shown(r) != want || shown(read) != want {
+	if err != nil || shown(r) != want || shown(read) != want || read.Members[1].Rank != -2 {
 		t.Errorf("%s, and %s is read, %v; want %s", shown(r), shown(read), err, want)
 	}
 }

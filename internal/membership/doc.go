@@ -17,4 +17,5 @@
 //	     that was used has no log, and is readmitted as who has lost his (package bootstrap).
 //	MB3  With whom the cluster began stays known: they vote at first in each order of which nothing else is said.
 //	MB4  What is refused is refused alike at all members, by the list alone, and the progress goes on.
+//	MB5  The list always has a member that has a database and is to vote.
 package membership

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/config"
@@ -48,7 +49,7 @@ func (x Lost) remove(ctx context.Context) error {
 	}
 	list := x.Config.Members
 	if r != nil {
-		list = r.Members
+		list = slices.Concat(r.Members, r.Witnesses)
 	}
 	for _, m := range list {
 		if !x.Config.IsLost(m.Member) {

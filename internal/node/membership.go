@@ -78,7 +78,11 @@ func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
 		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
 			WithHint("Try again in a moment.")
 	}
-	if m.Does == semantics.NoMember || t.standing.Understand(bootstrap.Membership) {
+	level := uint32(bootstrap.Membership)
+	if m.Does.Later() {
+		level = bootstrap.Roles
+	}
+	if m.Does == semantics.NoMember || t.standing.Understand(level) {
 		return nil
 	}
 	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+

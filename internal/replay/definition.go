@@ -14,8 +14,9 @@ import (
 // database: byte change, name, new name, byte of flags. Version 3 is nothing but the number of a meeting, see
 // meet. Version 4 goes on with an index to be built beside everything else: schema, table, name. Version 5 goes on with
 // a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
-// Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients; and with
-// the list before that, if it is the first change: number of members, then number, name and both addresses of each.
+// Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients; for
+// witnesses, roles, ranks and sites the rank, in two's complement, and the site; and with the list before that, if it is
+// the first change: number of members, then number, name and both addresses of each.
 const (
 	definitionVersion         = 1
 	definitionVersionDatabase = 2
@@ -67,6 +68,9 @@ func EncodeDefinition(d session.Definition) []byte {
 		for _, s := range []string{m.Name, m.Address, m.Clients} {
 			b = writeset.AppendBytes(b, []byte(s))
 		}
+		if m.Does.Later() {
+			b = writeset.AppendBytes(binary.AppendUvarint(b, uint64(uint32(m.Rank))), []byte(m.Site))
+		}
 		b = binary.AppendUvarint(b, uint64(len(d.Began)))
 		for _, m := range d.Began {
 			b = binary.AppendUvarint(b, uint64(m.Number))
@@ -115,6 +119,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 			Address: string(r.Bytes()), Clients: string(r.Bytes())}
 		if m := d.Membership.Does; !m.Valid() || m == semantics.NoMember {
 			return d, 0, fmt.Errorf("statement in the log does to the members what this build does not know (%d)", m)
+		} else if m.Later() {
+			d.Membership.Rank, d.Membership.Site = int32(uint32(r.Uvarint())), string(r.Bytes())
 		}
 		for range r.Count(4) {
 			d.Began = append(d.Began, session.FirstMember{Number: uint32(r.Uvarint()), Name: string(r.Bytes()),

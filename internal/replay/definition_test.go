@@ -24,6 +24,11 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 				Membership: semantics.Membership{Does: semantics.AddsMember, Name: "d", Address: "h:1"}},
 			Began: []session.FirstMember{{Number: 1, Name: "a", Address: "h:2", Clients: "h:3"},
 				{Number: 200, Name: "b"}}},
+		{SQL: "CALL tutti.rank_member('d', -3)", Settings: settings, Cluster: semantics.Cluster{
+			Membership: semantics.Membership{Does: semantics.RanksMember, Name: "d", Rank: -3}},
+			Began: []session.FirstMember{{Number: 1, Name: "a"}}},
+		{SQL: "CALL tutti.site_member('d', 'x')", Settings: settings, Cluster: semantics.Cluster{
+			Membership: semantics.Membership{Does: semantics.SitesMember, Name: "d", Site: "x"}}},
 	} {
 		b := EncodeDefinition(d)
 		if got, meeting, err := DecodeDefinition(b); err != nil || meeting != 0 || !reflect.DeepEqual(got, d) {

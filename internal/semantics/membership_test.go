@@ -18,6 +18,22 @@ func TestMembership(t *testing.T) {
 		"CALL tutti.remove_member($1)":                    "42883",
 		"CALL tutti.remove_member(current_user)":          "42883",
 		"CALL add_member('d', 'h:1')":                     "false 0   ",
+		"CALL tutti.add_witness('w', 'h:1')":              "true 4 w h:1 ",
+		"CALL tutti.add_witness('w', 'h:1', 'h:2')":       "42883",
+		"CALL tutti.demote_member('d')":                   "true 5 d  ",
+		"CALL tutti.promote_member('d')":                  "true 6 d  ",
+		"CALL tutti.promote_member('d', 'h:1')":           "42883",
+		"CALL tutti.rank_member('d', 5)":                  "true 7 d   5 ",
+		"CALL tutti.rank_member('d', -5)":                 "true 7 d   -5 ",
+		"CALL tutti.rank_member('d', ' -7 ')":             "true 7 d   -7 ",
+		"CALL tutti.rank_member('d', 0)":                  "true 7 d  ",
+		"CALL tutti.rank_member('d', 1.5)":                "42883",
+		"CALL tutti.rank_member('d', 5000000000)":         "42883",
+		"CALL tutti.rank_member('d', true)":               "42883",
+		"CALL tutti.rank_member('d', 2 + 3)":              "42883",
+		"CALL tutti.rank_member('d')":                     "42883",
+		"CALL tutti.site_member('d', ' far away ')":       "true 8 d   0 far away",
+		"CALL tutti.site_member('d', 5)":                  "42883",
 		"CALL tutti.another('d', 'h:1')":                  "0A000",
 		"SELECT tutti.add_member('d', 'h:1')":             "0A000",
 	} {
@@ -25,6 +41,9 @@ func TestMembership(t *testing.T) {
 		m := s.Cluster.Membership
 		got := fmt.Sprint(s.Kind == Definition && s.Shared && s.Alone != "", " ", int(m.Does), " ", m.Name, " ",
 			m.Address, " ", m.Clients)
+		if m.Rank != 0 || m.Site != "" {
+			got += fmt.Sprint(" ", m.Rank, " ", m.Site)
+		}
 		if s.Kind == Refused {
 			got = s.Refusal.Code
 		}

@@ -51,9 +51,8 @@ type Options struct {
 	Reaches func(uint32) bool
 	// Configures: all members understand changes of who votes
 	Configures func() bool
-	// Members are all, and those that are gone, once the order has changed that; nil: as at the beginning
-	Members func() (members, gone []uint32)
-	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	Members    func() engine.List
+	Survey     func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
 // Core runs the engine. It is safe for concurrent use, but for Run.

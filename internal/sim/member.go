@@ -165,7 +165,7 @@ func (m *member) tick(life uint64) {
 	m.w.after(d*m.w.swarm.clockRate[m.id-1]/1000, m.in(func() {
 		if m.w.now >= m.still || !m.w.faulty {
 			m.engine.Strain(m.w.swarm.scarce, m.w.swarm.stuck)
-			m.w.truth.voting.removal.look(m)
+			m.w.truth.voting.look(m)
 			m.engine.Tick()
 			m.w.truth.voting.ticked(m)
 			m.wake()

@@ -58,6 +58,3 @@ func (r *removal) list(m *member) (list engine.List) {
 	}
 	return list
 }
-
-// look has a member's engine go by the list.
-func (r *removal) look(m *member) { engine.VotingOf(m.engine).Of(r.list(m)) }

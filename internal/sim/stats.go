@@ -31,7 +31,7 @@ type Stats struct {
 
 // memberStats counts disks that were lost, and members that came back after that; changes of who votes, and those that
 // could not be ended; copies of databases that broke off because their donor ended.
-type memberStats struct{ LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Alone int }
+type memberStats struct{ LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Ranked, Alone int }
 
 // netStats counts frames between members.
 type netStats struct{ Frames, Lost int }

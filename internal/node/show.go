@@ -17,7 +17,7 @@ import (
 func showOf(l *life) *show.Replica {
 	return &show.Replica{
 		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.All, Name: l.name, Leader: l.order.core.Leader,
-		Voters:  l.order.core.Voters,
+		Voters: l.order.core.Voters, Witnesses: l.config.Witnesses,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
 		Copies:   l.others.peers.Copies,
 		Settings: func() *config.Limits { return &l.settled().Limits },
@@ -50,6 +50,11 @@ func votesOf(t *tenure) (list []show.Votes) {
 		for _, m := range l.others.peers.All() {
 			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
 				v.There = append(v.There, m)
+			}
+		}
+		for _, m := range t.node.config.Witnesses() {
+			if l.reaches(m.Member) {
+				v.There = append(v.There, m.Member)
 			}
 		}
 		list = append(list, v)

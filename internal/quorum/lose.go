@@ -93,8 +93,14 @@ func (v View) Removed(member uint32) Loss {
 	return v.leaves(member, rest)
 }
 
-// Demoted is what becomes of all once the order has made a member one that never votes, as Removed says it.
+// Demoted is what becomes of all once the order has made a member one that never votes, as Removed says it. It does not
+// if nobody else with a database may vote.
 func (v View) Demoted(member uint32) Loss {
+	if !slices.ContainsFunc(v.Members, func(m uint32) bool {
+		return m != member && !v.Roles[m].Learner && !v.Roles[m].Witness
+	}) {
+		return Loss{Voters: v.Voters}
+	}
 	rest := v
 	rest.Roles = map[uint32]Role{}
 	maps.Copy(rest.Roles, v.Roles)

@@ -17,19 +17,21 @@ import (
 
 // Replica is a replica as it is shown.
 type Replica struct {
-	Node     *metrics.Registry // with all of its databases
-	Metrics  *metrics.Database
-	Members  func() []config.Member
-	Name     func(member uint32) string
-	Leader   func() uint32
-	Voters   func() []uint32 // on the order
-	Ordinal  func() uint64
-	Applied  func() uint64
-	Peer     func(member uint32) (s peers.Status, alive bool)
-	Copies   func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
-	Settings func() *config.Limits
-	Levels   func() Levels
-	Votes    func() []Votes
+	Node    *metrics.Registry // with all of its databases
+	Metrics *metrics.Database
+	Members func() []config.Member // but for witnesses
+	Name    func(member uint32) string
+	// Witnesses are the members without a database.
+	Witnesses func() []config.Member
+	Leader    func() uint32
+	Voters    func() []uint32 // on the order
+	Ordinal   func() uint64
+	Applied   func() uint64
+	Peer      func(member uint32) (s peers.Status, alive bool)
+	Copies    func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
+	Settings  func() *config.Limits
+	Levels    func() Levels
+	Votes     func() []Votes
 	// Databases are those of this member.
 	Databases func() []Database
 	// Parts show themselves, by the name after tutti.
@@ -52,9 +54,9 @@ type Database struct {
 var columns = map[string][]string{
 	"status": {"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason",
 		"differs", "version"},
-	"members":   {"number", "member", "address", "clients"},
+	"members":   {"number", "member", "address", "clients", "role", "rank", "site"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
-	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies"},
+	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies", "role", "rank"},
 	"counters":  {"name", "value"},
 	"metrics":   {"name", "labels", "value", "help"},
 	"waits":     {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},
@@ -82,9 +84,9 @@ func (r *Replica) Show(name string) session.Result {
 	case "status":
 		out.Rows = r.status()
 	case "members":
-		for _, m := range r.Members() {
-			out.Rows = append(out.Rows,
-				[]string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients})
+		for _, m := range r.everybody() {
+			out.Rows = append(out.Rows, []string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients,
+				role(m), strconv.Itoa(m.Rank), m.Site})
 		}
 	case "databases":
 		out.Rows = r.databases()
@@ -107,6 +109,17 @@ func (r *Replica) Show(name string) session.Result {
 				"and tutti.applied.")}
 	}
 	return out
+}
+
+// everybody are the members and the witnesses.
+func (r *Replica) everybody() []config.Member { return slices.Concat(r.Members(), r.Witnesses()) }
+
+// role is what the order has made of a member.
+func role(m config.Member) string {
+	if m.Role == config.Voter {
+		return "voter"
+	}
+	return string(m.Role)
 }
 
 // status has one row per member.

@@ -32,8 +32,8 @@ var memberChanges = []struct {
 
 func memberCommand() *cobra.Command {
 	c := &cobra.Command{Use: "member", Short: "List, add, remove, replace and rank the members of the cluster",
-		Long: "Lists the members of the cluster, and changes who they are and who of them is to vote.\n\nExit codes:\n" +
-			"  0  done\n  1  a node refuses it, or with --dry-run: a database would not go on\n" +
+		Long: "Lists the members of the cluster, and changes who they are, and who is to vote.\n\n" +
+			"Exit codes:\n  0  done\n  1  a node refuses it, or with --dry-run: a database would not go on\n" +
 			"  2  replace has not ended in time: run it again\n" +
 			"  3  the cluster cannot be asked: a wrong flag, configuration or password"}
 	for _, m := range memberChanges {
@@ -53,8 +53,8 @@ func memberCommand() *cobra.Command {
 		}
 		target(sub, &t)
 		if m.dry {
-			sub.Flags().BoolVar(&dry, "dry-run", false, "only say what would become of the others, and who would vote; "+
-				"exit 1 if they would not go on")
+			sub.Flags().BoolVar(&dry, "dry-run", false, "only say what would become of the others, and who would "+
+				"vote; exit 1 if they would not go on")
 		}
 		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
 		c.AddCommand(sub)
@@ -70,8 +70,8 @@ func replaceCommand() *cobra.Command {
 		Use:   "replace OLD --name NEW --member-address ADDRESS [--clients CLIENTS]",
 		Short: "Have a new member take the place of another one",
 		Long: "Adds a new member, with the rank and the site of the old one, waits until it has all and votes where " +
-			"the old one did,\nand removes that. Start the new one's node meanwhile. An old one that cannot be reached " +
-			"is removed first. It says what\nit waits for, and may be run again.",
+			"the old one did,\nand removes that. Start the new one's node meanwhile. An old one that cannot be " +
+			"reached is removed\nfirst. It says what it waits for, and may be run again.",
 		Args: func(c *cobra.Command, args []string) error { return admin.Usage(cobra.ExactArgs(1)(c, args)) },
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Old = args[0]

@@ -31,8 +31,8 @@ const (
 	oldGoneAfter = 10 * time.Second
 )
 
-// Replace adds the new member, waits until it has all and votes in the place of the old one, and removes that. It may be
-// run again: it goes on from where the cluster is. What it waits for is said in progress.
+// Replace adds the new member, waits until it has all and votes in the place of the old one, and removes that. It may
+// be run again: it goes on from where the cluster is. What it waits for is said in progress.
 func Replace(ctx context.Context, t Target, r Replacement, w, progress io.Writer) error {
 	if err := t.resolve(); err != nil {
 		return Usage(err)
@@ -54,8 +54,8 @@ func Replace(ctx context.Context, t Target, r Replacement, w, progress io.Writer
 		}
 		select {
 		case <-ctx.Done():
-			return exit(exitUnfinished, fmt.Errorf("%s has not taken the place of %s yet; run the same again: %s", r.Name,
-				r.Old, x.said))
+			return exit(exitUnfinished, fmt.Errorf("%s has not taken the place of %s yet; run the same again: %s",
+				r.Name, r.Old, x.said))
 		case <-time.After(replacePoll):
 		}
 	}
@@ -169,7 +169,8 @@ func parseMembers(list, status table) (members []listed) {
 	role, rank, site := list.column("role"), list.column("rank"), list.column("site")
 	member, state := status.column("member"), status.column("state")
 	for _, r := range list.rows {
-		m := listed{name: name(r), address: address(r), clients: clients(r), role: role(r), rank: rank(r), site: site(r)}
+		m := listed{name: name(r), address: address(r), clients: clients(r), role: role(r), rank: rank(r),
+			site: site(r)}
 		for _, x := range status.rows {
 			if member(x) == m.name {
 				m.state = state(x)
@@ -199,16 +200,10 @@ type step struct {
 // was just added: later, whether the old one was demoted before or by this is not to be told.
 func (x *replacing) next(s situation) step {
 	old, is := s.find(x.Old), s.find(x.Name)
+	if err := x.wrong(old, is); err != nil {
+		return step{refused: err}
+	}
 	switch {
-	case x.Name == x.Old:
-		return step{refused: fmt.Errorf("the new member needs another name than %s", x.Old)}
-	case old == nil && is == nil:
-		return step{refused: fmt.Errorf("%s is no member", x.Old)}
-	case old != nil && old.role == "witness":
-		return step{refused: fmt.Errorf("%s is a witness: remove it, and add another one", x.Old)}
-	case is != nil && (is.address != x.Address || x.Clients != "" && is.clients != x.Clients || is.role == "witness"):
-		return step{refused: fmt.Errorf("%s is a member already, at %s (clients: %s): choose another name, or say its "+
-			"addresses if it is the new one", x.Name, is.address, is.clients)}
 	case is == nil:
 		args := []string{x.Name, x.Address}
 		if x.Clients != "" {
@@ -217,13 +212,11 @@ func (x *replacing) next(s situation) step {
 		return step{does: call("add_member", args...)}
 	case old == nil:
 		return x.awaits(s, is)
-	case is.rank != old.rank:
-		return step{does: call("rank_member", x.Name, old.rank)}
-	case is.site == "" && old.site != "":
-		return step{does: call("site_member", x.Name, old.site)}
-	case x.added && old.role == "learner" && is.role == "voter":
-		return step{does: call(demotes, x.Name)}
-	case s.oldMissed >= oldGoneAfter:
+	}
+	if does := x.alike(old, is); does != "" {
+		return step{does: does}
+	}
+	if s.oldMissed >= oldGoneAfter {
 		return x.removes(s)
 	}
 	if is.state == "synced" && old.role == "voter" {
@@ -235,13 +228,44 @@ func (x *replacing) next(s situation) step {
 	return x.removes(s)
 }
 
+// wrong is why one member cannot take the place of the other.
+func (x *replacing) wrong(old, is *listed) error {
+	switch {
+	case x.Name == x.Old:
+		return fmt.Errorf("the new member needs another name than %s", x.Old)
+	case old == nil && is == nil:
+		return fmt.Errorf("%s is no member", x.Old)
+	case old != nil && old.role == "witness":
+		return fmt.Errorf("%s is a witness: remove it, and add another one", x.Old)
+	case is == nil:
+		return nil
+	case is.address != x.Address || x.Clients != "" && is.clients != x.Clients || is.role == "witness":
+		return fmt.Errorf("%s is a member already, at %s (clients: %s): choose another name, or say its addresses if "+
+			"it is the new one", x.Name, is.address, is.clients)
+	}
+	return nil
+}
+
+// alike gives the new member what the old one has of the order.
+func (x *replacing) alike(old, is *listed) string {
+	switch {
+	case is.rank != old.rank:
+		return call("rank_member", x.Name, old.rank)
+	case is.site == "" && old.site != "":
+		return call("site_member", x.Name, old.site)
+	case x.added && old.role == "learner" && is.role == "voter":
+		return call(demotes, x.Name)
+	}
+	return ""
+}
+
 // removes is how the old member is removed, once the others go on without it.
 func (x *replacing) removes(s situation) step {
 	for _, v := range s.votes {
 		who, err := v.numbers([]string{x.Old})
 		if err == nil && !v.view.Removed(who[0]).GoesOn {
-			return step{waits: fmt.Sprintf("%s cannot be removed yet: more of the others that vote in %s must be there", x.Old,
-				v.database)}
+			return step{waits: fmt.Sprintf("%s cannot be removed yet: more of the others that vote in %s must be there",
+				x.Old, v.database)}
 		}
 	}
 	return step{does: call("remove_member", x.Old)}

@@ -61,7 +61,8 @@ func TestReplaceNext(t *testing.T) {
 		{"the old one is gone", true, at(oldGoneAfter, "abc", a, b, gone, "d/voter/unreachable"),
 			"CALL tutti.remove_member('c')"},
 		{"the old one is gone, and another one", true,
-			at(oldGoneAfter, "abc", a, "b/voter/unreachable", gone, "d/voter/unreachable"), "waits: c cannot be removed yet"},
+			at(oldGoneAfter, "abc", a, "b/voter/unreachable", gone, "d/voter/unreachable"),
+			"waits: c cannot be removed yet"},
 		{"the old one was demoted before", true, at(0, "ab", a, b, demoted, d), "CALL tutti.demote_member('d')"},
 		{"so is the new one", true, at(0, "ab", a, b, demoted, "d/learner/synced"), "CALL tutti.remove_member('c')"},
 		{"the old one ranks", true, at(0, "abc", a, b, "c/voter/synced/5", "d/voter/synced/0"),
@@ -101,7 +102,8 @@ func TestReplaceAsks(t *testing.T) {
 	if code(err) != exitUnknown {
 		t.Errorf("nobody answers: %v", err)
 	}
-	if err := Replace(t.Context(), Target{Format: "xml"}, Replacement{}, io.Discard, io.Discard); code(err) != exitUnknown {
+	err = Replace(t.Context(), Target{Format: "xml"}, Replacement{}, io.Discard, io.Discard)
+	if code(err) != exitUnknown {
 		t.Errorf("a format that there is not: %v", err)
 	}
 	var said strings.Builder
@@ -112,7 +114,7 @@ func TestReplaceAsks(t *testing.T) {
 	if said.String() != "a\nb\na\n" {
 		t.Errorf("it says %q", said.String())
 	}
-	for code, want := range map[string]bool{"42710": true, "55000": true, "TT001": false, "40003": false, "57P03": false} {
+	for code, want := range map[string]bool{"42710": true, "55000": true, "TT001": false, "40003": false} {
 		if lasts(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})) != want {
 			t.Errorf("%s lasts: %v", code, !want)
 		}

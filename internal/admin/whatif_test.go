@@ -99,7 +99,8 @@ func TestDemote(t *testing.T) {
 	}{
 		{"one of five", votesOf("10s", "VVVVV"), "node5", "node5 yes node1, node2, node3 2 yes", ""},
 		{"one of three", votesOf("10s", "VVV"), "node1", "node1 yes node2, node3 2 no", ""},
-		{"another one follows", with(votesOf("10s", "VVVL"), "voter"), "node1", "node1 yes node2, node3, node4 2 yes", ""},
+		{"another one follows", with(votesOf("10s", "VVVL"), "voter"), "node1",
+			"node1 yes node2, node3, node4 2 yes", ""},
 		{"none follows that is one", with(votesOf("10s", "VVVL"), "voter", "voter", "voter", "learner"), "node1",
 			"node1 yes node2, node3 2 no", ""},
 		{"one of three beside one that is gone, which votes until that is back", votesOf("10s", "VVv"), "node1",

@@ -61,8 +61,8 @@ func TestMembersByTheOrder(t *testing.T) {
 	}
 }
 
-// TestRolesByTheOrder: the rule is told what the list says of each member, and who stops; a leader that was demoted goes
-// on while nobody else votes.
+// TestRolesByTheOrder: the rule is told what the list says of each member, and who stops; a leader that was demoted
+// goes on while nobody else votes.
 func TestRolesByTheOrder(t *testing.T) {
 	e := single(t, Options{GoneTicks: 1000})
 	v := VotingOf(e)

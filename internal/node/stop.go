@@ -93,8 +93,9 @@ func (x house) HandOver() {
 	}
 }
 
-// Needed reports whether this member alone decides in some database, or one of two, where one copy is enough, and another
-// one can take its place: it votes as soon as it has all, leads, and then this one is needed no longer (quorum Q9).
+// Needed reports whether this member alone decides in some database, or one of two, where one copy is enough, and
+// another one can take its place: it votes as soon as it has all, leads, and then this one is needed no longer (quorum
+// Q9).
 func (x house) Needed() bool {
 	return slices.ContainsFunc(x.t.all(), func(l *life) bool {
 		voters := l.order.core.Voters()

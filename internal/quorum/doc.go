@@ -12,8 +12,8 @@
 //	Q2  The leader votes, but for Q3. So do as many members at least as make the copies wanted a majority, or all of
 //	    fewer that may: else the last copy of a commit could be lost with one that is only away.
 //	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote, or if one
-//	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order. The first
-//	    one is that of the higher rank, of equal ones that of the lower number; it has a database.
+//	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order. The
+//	    first one is that of the higher rank, of equal ones that of the lower number; it has a database.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
 //	    for each time before; and has what has been decided, but for LagMax entries.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what

@@ -393,7 +393,8 @@ func TestSettled(t *testing.T) {
 		{"there is no majority", View{five[:3], five[:3], five[:1], true, 0, nil}, false},
 		{"the first one is to vote alone", View{five[:2], five[:2], five[:2], true, 1, nil}, false},
 		{"it does alone", View{five[:2], five[:1], five[:2], true, 1, nil}, true},
-		{"the other one ranks higher", View{five[:2], five[:1], five[:2], true, 1, map[uint32]Role{2: {Rank: 1}}}, false},
+		{"the other one ranks higher", View{five[:2], five[:1], five[:2], true, 1, ranked(map[uint32]int{2: 1})},
+			false},
 	} {
 		if got := c.v.Settled(); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

@@ -83,22 +83,23 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 	var good []Peer // who can vote
 	voters, gone, members := 0, 0, 0
 	for _, p := range peers {
-		there, is := r.back(p), r.gone(p)
+		may := !p.Leaves && !p.Learner
+		if may {
+			members++
+		}
+		there, is := r.back(p), r.gone(p) || !may
 		if p.Voter {
 			voters++
 		}
-		if !p.Leaves && !p.Learner {
-			members++
-		}
 		switch {
-		case p.Voter && (is || p.Learner):
+		case p.Voter && is:
 			gone++
 		case p.Voter && p.Silent > presentTicks:
 			if r.copies == 1 {
 				r.first = leader // as it may be to
 			}
 			return nil
-		case !p.Leaves && !p.Learner && (p.Voter || there):
+		case may && (p.Voter || there):
 			good = append(good, p)
 		}
 	}

@@ -269,8 +269,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestStops: the one that votes alone gives its vote to another one before it stops, which is left alone at once, whoever
-// else may be there (Q9); nobody does so if both stop, or if the other one lacks something.
+// TestStops: the one that votes alone gives its vote to another one before it stops, which is left alone at once,
+// whoever else may be there (Q9); nobody does so if both stop, or if the other one lacks something.
 func TestStops(t *testing.T) {
 	for _, c := range []struct {
 		about            string

@@ -73,7 +73,8 @@ func shown(t *testing.T) *Replica {
 }
 
 // names are all that can be shown here.
-var names = []string{"status", "members", "databases", "counters", "metrics", "waits", "limits", "applied", "locks", "votes"}
+var names = []string{"status", "members", "databases", "counters", "metrics", "waits", "limits", "applied", "locks",
+	"votes"}
 
 // TestColumns: what was announced is what comes (SH1), and what nobody knows is refused with the names there are.
 func TestColumns(t *testing.T) {

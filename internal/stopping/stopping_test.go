@@ -113,7 +113,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestNeeded: a node that the others need stays until they do not, or drain_timeout is over, or it is told to hurry (ST6).
+// TestNeeded: a node that the others need stays until they do not, or drain_timeout is over, or it is told to hurry
+// (ST6).
 func TestNeeded(t *testing.T) {
 	const drain = 200 * time.Millisecond
 	for name, c := range map[string]struct { // order-free: each for itself
@@ -125,12 +126,13 @@ func TestNeeded(t *testing.T) {
 		least   time.Duration
 		most    time.Duration
 	}{
-		"not at all":                 {looks: 0, drain: time.Hour, most: drain},
-		"for a while":                {looks: 3, drain: time.Hour, stays: true, most: drain},
-		"for ever":                   {looks: 1e9, drain: drain, stays: true, least: drain, most: time.Minute},
-		"for ever, and clients stay": {looks: 1e9, drain: drain, clients: 1, stays: true, least: drain, most: 2 * drain},
-		"for ever, and it hurries":   {looks: 1e9, drain: time.Hour, hurried: true, stays: true, most: time.Minute},
-		"no time is given":           {looks: 1e9, stays: true, most: drain},
+		"not at all":  {looks: 0, drain: time.Hour, most: drain},
+		"for a while": {looks: 3, drain: time.Hour, stays: true, most: drain},
+		"for ever":    {looks: 1e9, drain: drain, stays: true, least: drain, most: time.Minute},
+		"for ever, and clients stay": {looks: 1e9, drain: drain, clients: 1, stays: true, least: drain,
+			most: 2 * drain},
+		"for ever, and it hurries": {looks: 1e9, drain: time.Hour, hurried: true, stays: true, most: time.Minute},
+		"no time is given":         {looks: 1e9, stays: true, most: drain},
 	} {
 		h := &rooms{stops: New(), gone: make(chan struct{}), leaves: "ends"}
 		h.needed.Store(c.looks)

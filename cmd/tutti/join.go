@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tuttidb/tutti/internal/admin"
 	"github.com/tuttidb/tutti/internal/join"
 )
 
@@ -67,48 +66,5 @@ func joins(o join.Options, c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&o.From, "from", "", "client address host:port of a node that runs")
 	c.Flags().StringVarP(&o.User, "username", "U", "postgres", "a superuser to connect as")
 	nodeOptions(c, &o, "keys", "from")
-	return c
-}
-
-func memberCommand() *cobra.Command {
-	c := &cobra.Command{Use: "member", Short: "List, add, remove and move the members of the cluster",
-		Long: "Lists, adds, removes and moves the members of the cluster.\n\nExit codes:\n  0  done\n" +
-			"  1  a node refuses it, or with --dry-run: a database would not go on\n" +
-			"  3  the cluster cannot be asked: a wrong flag, configuration or password"}
-	for _, m := range []struct {
-		use, short string
-		least      int
-		most       int
-		does       string
-	}{
-		{"list", "List the members", 0, 0, ""},
-		{"add NAME ADDRESS [CLIENTS]", "Add a member, by its host:port for the others, and for clients", 2, 3,
-			"add_member"},
-		{"remove NAME", "Remove a member, whether it is there or not; its node ends", 1, 1, "remove_member"},
-		{"move NAME ADDRESS [CLIENTS]", "Give a member other addresses, for a node on another machine", 2, 3,
-			"move_member"},
-	} {
-		var t admin.Target
-		var dry bool
-		sub := &cobra.Command{
-			Use: m.use, Short: m.short,
-			Args: func(c *cobra.Command, args []string) error {
-				return admin.Usage(cobra.RangeArgs(m.least, m.most)(c, args))
-			},
-			RunE: func(c *cobra.Command, args []string) error {
-				if dry {
-					return admin.WithoutMember(c.Context(), t, args[0], os.Stdout)
-				}
-				return admin.Members(c.Context(), t, m.does, args, os.Stdout)
-			},
-		}
-		target(sub, &t)
-		if m.does == "remove_member" {
-			sub.Flags().BoolVar(&dry, "dry-run", false, "only say what would become of the others; exit 1 if they "+
-				"would not go on")
-		}
-		sub.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return admin.Usage(err) })
-		c.AddCommand(sub)
-	}
 	return c
 }

@@ -22,6 +22,9 @@ const exitStops = 1
 // exitRefused is that of tutti member: a node answers that it cannot be done. It ends with exitUnknown, too.
 const exitRefused = 1
 
+// exitUnfinished is that of tutti member replace: it is to be run again.
+const exitUnfinished = 2
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// demotes is the procedure that has a member never vote.
+const demotes = "demote_member"
+
 // Members has a node carry out one of the procedures that change the list of members, if one is named, and prints the
 // list.
 func Members(ctx context.Context, t Target, procedure string, args []string, w io.Writer) error {
@@ -19,11 +22,7 @@ func Members(ctx context.Context, t Target, procedure string, args []string, w i
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if procedure != "" {
-		var list []string
-		for _, a := range args {
-			list = append(list, "'"+strings.ReplaceAll(a, "'", "''")+"'")
-		}
-		if _, err := t.run(ctx, "CALL tutti."+procedure+"("+strings.Join(list, ", ")+")"); err != nil {
+		if _, err := t.run(ctx, call(procedure, args...)); err != nil {
 			return exit(refusal(err), err)
 		}
 	}

@@ -31,10 +31,10 @@ func WhatIf(ctx context.Context, t Target, lost []string, w io.Writer) error {
 	return t.would(ctx, w, func(all []votes) (table, error) { return lose(all, lost) })
 }
 
-// WithoutMember prints what would become of each database if a member were removed. Its error has the exit code: one
-// would not go on.
-func WithoutMember(ctx context.Context, t Target, name string, w io.Writer) error {
-	return t.would(ctx, w, func(all []votes) (table, error) { return remove(all, name) })
+// WithoutMember prints what would become of each database if a member were removed, or demoted. Its error has the exit
+// code: one would not go on.
+func WithoutMember(ctx context.Context, t Target, procedure, name string, w io.Writer) error {
+	return t.would(ctx, w, func(all []votes) (table, error) { return leave(all, procedure, name) })
 }
 
 // would asks who votes, and prints what f makes of it. If that has no rows, its error is of how it was asked.
@@ -58,19 +58,26 @@ func (t *Target) would(ctx context.Context, w io.Writer, f func([]votes) (table,
 	return exit(exitStops, err)
 }
 
-// remove says what becomes of databases if a member is removed. Its error names those that do not go on; without rows,
-// a member that there is not.
-func remove(all []votes, name string) (table, error) {
-	out := table{columns: []string{"database", "removed", "goes_on", "voters", "copies", "another"}}
+// leave says what becomes of databases if a member is removed, or demoted. Its error names those that do not go on;
+// without rows, a member that there is not, or that cannot be demoted.
+func leave(all []votes, procedure, name string) (table, error) {
+	does, what := quorum.View.Removed, "remove"
+	if procedure == demotes {
+		does, what = quorum.View.Demoted, "demote"
+	}
+	out := table{columns: []string{"database", what + "d", "goes_on", "voters", "copies", "another"}}
 	var stops []string
 	for _, v := range all {
 		who, err := v.numbers([]string{name})
 		if err != nil {
 			return table{}, err
 		}
-		l := v.view.Removed(who[0])
+		if procedure == demotes && v.view.Roles[who[0]].Witness {
+			return table{}, fmt.Errorf("%s is a witness", name)
+		}
+		l := does(v.view, who[0])
 		if out.rows = append(out.rows, v.row(name, l)); !l.GoesOn {
-			stops = append(stops, v.database+" does not go on, or cannot remove "+name+
+			stops = append(stops, v.database+" does not go on, or cannot "+what+" "+name+
 				": more of the others that vote must be there")
 		}
 	}
@@ -149,7 +156,7 @@ func (t *Target) votes(ctx context.Context) (first []votes, err error) {
 func parseVotes(t table) (all []votes, err error) {
 	database, number, member := t.column("database"), t.column("number"), t.column("member")
 	does, there, expel := t.column("votes"), t.column("there"), t.column("expel_after")
-	copies := t.column("min_copies")
+	copies, role, rank := t.column("min_copies"), t.column("role"), t.column("rank")
 	for _, r := range t.rows {
 		n, err := strconv.ParseUint(number(r), 10, 32)
 		if err != nil {
@@ -158,7 +165,8 @@ func parseVotes(t table) (all []votes, err error) {
 		i := slices.IndexFunc(all, func(v votes) bool { return v.database == database(r) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, votes{database: database(r), names: map[uint32]string{}, expel: expel(r)})
+			all = append(all, votes{database: database(r), names: map[uint32]string{}, expel: expel(r),
+				view: quorum.View{Roles: map[uint32]quorum.Role{}}})
 		}
 		v := &all[i]
 		v.names[uint32(n)] = member(r)
@@ -166,6 +174,11 @@ func parseVotes(t table) (all []votes, err error) {
 		if v.view.MinCopies, err = strconv.Atoi(cmp.Or(copies(r), "0")); err != nil {
 			return nil, fmt.Errorf("the node tells of %q copies", copies(r))
 		}
+		is := quorum.Role{Learner: role(r) == "learner", Witness: role(r) == "witness"}
+		if is.Rank, err = strconv.Atoi(cmp.Or(rank(r), "0")); err != nil {
+			return nil, fmt.Errorf("the node tells of rank %q", rank(r))
+		}
+		v.view.Roles[uint32(n)] = is
 		v.view.Members = append(v.view.Members, uint32(n))
 		if does(r) == "yes" {
 			v.view.Voters = append(v.view.Voters, uint32(n))

@@ -80,6 +80,51 @@ func TestLose(t *testing.T) {
 	}
 }
 
+// TestDemote: what is printed of a member that is to be demoted: how many vote then. A node that does not tell of roles
+// has none.
+func TestDemote(t *testing.T) {
+	with := func(view table, roles ...string) table {
+		view.columns = append(view.columns, "role", "rank")
+		for i := range view.rows {
+			view.rows[i] = append(view.rows[i], roles[i%len(roles)], fmt.Sprint(i%2))
+		}
+		return view
+	}
+	for _, c := range []struct {
+		name    string
+		view    table
+		demoted string
+		rows    string // all but the database's name
+		err     string
+	}{
+		{"one of five", votesOf("10s", "VVVVV"), "node5", "node5 yes node1, node2, node3 2 yes", ""},
+		{"one of three", votesOf("10s", "VVV"), "node1", "node1 yes node2, node3 2 no", ""},
+		{"another one follows", with(votesOf("10s", "VVVL"), "voter"), "node1",
+			"node1 yes node2, node3, node4 2 yes", ""},
+		{"none follows that is one", with(votesOf("10s", "VVVL"), "voter", "voter", "voter", "learner"), "node1",
+			"node1 yes node2, node3 2 no", ""},
+		{"one of three beside one that is gone, which votes until that is back", votesOf("10s", "VVv"), "node1",
+			"node1 yes node1, node2, node3 2 no", ""},
+		{"the only one that may vote", with(votesOf("10s", "VLL"), "voter", "learner", "witness"), "node1",
+			"node1 no node1 0 no", "db1 does not go on, or cannot demote node1"},
+		{"a witness", with(votesOf("10s", "VVV"), "voter", "voter", "witness"), "node3", "", "node3 is a witness"},
+		{"a stranger", votesOf("10s", "VVV"), "node4", "", "node4 is no member: there are node1, node2, node3"},
+	} {
+		all, err := parseVotes(c.view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := leave(all, demotes, c.demoted)
+		text := ""
+		for _, r := range got.rows {
+			text = strings.Join(r[1:], " ")
+		}
+		if text != c.rows || (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%s is demoted: %s, want %s; %v, want %s", c.name, text, c.rows, err, c.err)
+		}
+	}
+}
+
 // TestRemove: what is printed of a member that is to be removed.
 func TestRemove(t *testing.T) {
 	for _, c := range []struct {
@@ -100,7 +145,7 @@ func TestRemove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := remove(all, c.removed)
+		got, err := leave(all, "remove_member", c.removed)
 		text := ""
 		for _, r := range got.rows {
 			text = strings.Join(r[1:], " ")

@@ -76,6 +76,11 @@ func (c *Config) IsMember(member uint32) bool {
 	return slices.ContainsFunc(c.Everybody(), func(m Member) bool { return m.Member == member })
 }
 
+// MayVote reports whether a member has a database and is to vote when it is there.
+func (c *Config) MayVote(member uint32) bool {
+	return slices.ContainsFunc(c.All(), func(m Member) bool { return m.Member == member && m.Role == Voter })
+}
+
 // Address is where a member's port for the others is, or was; empty if that is not known.
 func (c *Config) Address(member uint32) string {
 	m, _ := c.Find(member)

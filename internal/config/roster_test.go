@@ -26,6 +26,11 @@ func TestRoster(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+	c.Becomes(&Roster{Members: []Member{{Member: 7}, {Member: 8, Role: Learner}},
+		Witnesses: []Member{{Member: 9, Role: Witness}}})
+	if !c.MayVote(7) || c.MayVote(8) || c.MayVote(9) || c.MayVote(1) || !c.IsMember(9) {
+		t.Error("the wrong ones may vote")
+	}
 	if plain := c.Changed(c); Diff(c, plain) != nil {
 		t.Errorf("it is in the file: %v", Diff(c, plain))
 	}

@@ -51,11 +51,8 @@ type Options struct {
 	Reaches func(uint32) bool
 	// Configures: all members understand changes of who votes
 	Configures func() bool
-	// Members are all, and those that are gone, once the order has changed that; nil: as at the beginning
-	Members func() (members, gone []uint32)
-	// Witnesses are those of the members that have no database
-	Witnesses func() []uint32
-	Survey    func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	Members    func() engine.List
+	Survey     func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
 // Core runs the engine. It is safe for concurrent use, but for Run.
@@ -169,7 +166,6 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			v := engine.VotingOf(c.engine)
 			v.May(c.o.Configures())
 			v.Of(c.o.Members())
-			v.Witnesses(c.o.Witnesses())
 			for range beat.passed() {
 				c.engine.Strain(scarce, stuck)
 				c.engine.Tick()

@@ -7,16 +7,30 @@ import (
 	"github.com/tuttidb/tutti/internal/quorum"
 )
 
+// Listed is a member as the list of members has it.
+type Listed struct {
+	Member uint32
+	quorum.Role
+}
+
+// List is who the members are, as far as this one has applied the main database's order.
+type List struct {
+	// Members are all, with the witnesses, once the order has changed that, Gone are those that it has removed; nil:
+	// nothing has changed. Of who is neither this member may not have heard yet.
+	Members []Listed
+	Gone    []uint32
+	Stops   []uint32 // those that have said that they stop
+}
+
 // Voting is who votes on an engine's order, and the rule that changes it (package quorum).
 type Voting struct {
 	o     *Options
 	order *ordering.Order
 	rule  *quorum.Rule
 	fixed bool
-	// members are all, once the order has changed that, gone are those that it has removed; nil: nothing has changed
-	members, gone []uint32
-	first         bool // see First
-	hands         int  // ticks for which a leader has handed over that is not to lead
+	list  List
+	first bool // see First
+	hands int  // ticks for which a leader has handed over that is not to lead
 }
 
 // VotingOf returns an engine's.
@@ -25,12 +39,17 @@ func VotingOf(e *Engine) *Voting { return &e.voting }
 // May says whether who votes may change: all members must understand that.
 func (v *Voting) May(may bool) { v.fixed = !may }
 
-// Of says who the members are, and who was removed, as far as this one has applied the main database's order; nil:
-// nothing has changed. Of who is neither it may not have heard yet.
-func (v *Voting) Of(members, gone []uint32) { v.members, v.gone = members, gone }
-
-// Witnesses says which of the members have no database.
-func (v *Voting) Witnesses(members []uint32) { v.order.Witnesses(members) }
+// Of says who the members are.
+func (v *Voting) Of(list List) {
+	v.list = list
+	var witnesses []uint32
+	for _, m := range list.Members {
+		if m.Witness {
+			witnesses = append(witnesses, m.Member)
+		}
+	}
+	v.order.Witnesses(witnesses)
+}
 
 // Votes reports whether a member votes, as far as this one knows. Voters lists those who do.
 func (v *Voting) Votes(member uint32) bool { return v.order.Voter(member) }
@@ -45,7 +64,7 @@ func (v *Voting) tick() {
 	switch leader := v.order.View().Leader; {
 	case leader == 0 && alone:
 		return // who votes alone leads again
-	case leader != v.o.Member || v.o.GoneTicks <= 0 && v.members == nil || v.fixed && !alone:
+	case leader != v.o.Member || v.o.GoneTicks <= 0 && v.list.Members == nil || v.fixed && !alone:
 		v.rule.Reset()
 		v.hands, v.first = 0, false
 		return
@@ -67,9 +86,20 @@ func (v *Voting) peers() (list []quorum.Peer, settled bool) {
 	all, settled := v.order.Peers()
 	for _, p := range all {
 		list = append(list, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
-			Leaves: slices.Contains(v.gone, p.Member)})
+			Role: v.role(p.Member), Leaves: slices.Contains(v.list.Gone, p.Member),
+			Stops: slices.Contains(v.list.Stops, p.Member)})
 	}
 	return list, settled
+}
+
+// role is what the list says of a member; that of a voter if it has not changed.
+func (v *Voting) role(member uint32) quorum.Role {
+	for _, m := range v.list.Members {
+		if m.Member == member {
+			return m.Role
+		}
+	}
+	return quorum.Role{}
 }
 
 // change proposes what the rule wants, if it wants anything, or what the list of members does.
@@ -77,7 +107,7 @@ func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 	if voters == nil && v.differs(peers) {
 		voters = v.order.Voters()
 	}
-	alone := v.o.Copies == 1 && !slices.Contains(v.gone, v.o.Member) && len(voters) == 1
+	alone := v.o.Copies == 1 && !slices.Contains(v.list.Gone, v.o.Member) && len(voters) == 1
 	switch {
 	case alone && voters[0] != v.o.Member && v.order.Voter(voters[0]):
 		// Who cannot lead is not to vote alone. It is tried again later.
@@ -85,8 +115,16 @@ func (v *Voting) change(voters []uint32, peers []quorum.Peer) {
 			v.hands = (v.hands + 1) % handOverRest
 		}
 	case voters != nil:
-		v.order.Vote(voters, v.members, v.gone)
+		v.order.Vote(voters, v.numbers(), v.list.Gone)
 	}
+}
+
+// numbers are those of the members on the list.
+func (v *Voting) numbers() (list []uint32) {
+	for _, m := range v.list.Members {
+		list = append(list, m.Member)
+	}
+	return list
 }
 
 // First reports whether this member leads and votes alone, or may be to as soon as it knows who is gone: nobody else is
@@ -105,15 +143,16 @@ func (v *Voting) handsOver(to uint32) bool {
 	return true
 }
 
-// retires has a leader that is no member any more hand over, and reports whether it does nothing else. If there is
-// nobody who could lead, or nobody does, it goes by the rule first.
+// retires has a leader that is no member any more, or is never to vote, hand over, and reports whether it does nothing
+// else. If there is nobody who could lead, or nobody does, it goes by the rule first.
 func (v *Voting) retires(peers []quorum.Peer) bool {
-	if !slices.Contains(v.gone, v.o.Member) {
+	if !slices.Contains(v.list.Gone, v.o.Member) && !v.role(v.o.Member).Learner {
 		return false
 	}
 	var heir *quorum.Peer
 	for i := range peers {
-		if p := &peers[i]; p.Voter && !p.Leaves && (heir == nil || p.Silent < heir.Silent) {
+		p := &peers[i]
+		if p.Voter && !p.Leaves && !p.Learner && !p.Witness && (heir == nil || p.Silent < heir.Silent) {
 			heir = p
 		}
 	}
@@ -130,12 +169,12 @@ const (
 
 // differs reports whether who gets the log is not who is a member, but for those who vote: these the rule changes.
 func (v *Voting) differs(peers []quorum.Peer) bool {
-	if v.members == nil {
+	if v.list.Members == nil {
 		return false
 	}
 	readers := v.order.Readers()
-	for _, m := range v.members {
-		if !slices.Contains(readers, m) {
+	for _, m := range v.list.Members {
+		if !slices.Contains(readers, m.Member) {
 			return true
 		}
 	}

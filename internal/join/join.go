@@ -183,13 +183,16 @@ func (o *Options) enlist(ctx context.Context, database string) ([]config.Member,
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// members asks who they are.
+// members asks who they are that have a database.
 func members(ctx context.Context, conn *pgconn.PgConn) (list []config.Member, err error) {
 	results, err := conn.Exec(ctx, "SHOW tutti.members").ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("join: ask who the members are: %w", err)
 	}
 	for _, row := range results[0].Rows {
+		if len(row) > 4 && config.Role(row[4]) == config.Witness {
+			continue
+		}
 		n, err := strconv.ParseUint(string(row[0]), 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("join: the node tells of member %q", row[0])

@@ -117,8 +117,10 @@ func TestRoles(t *testing.T) {
 		{does(semantics.DemotesMember, "a"), "a/learner//0 b///0 w/witness//0", ""}, // it is one already
 		{does(semantics.DemotesMember, "b"), "", `member "b" is the last one that votes`},
 		{removes("b"), "", `member "b" is the last one that votes`},
-		{semantics.Membership{Does: semantics.RanksMember, Name: "a", Rank: -3}, "a/learner//-3 b///0 w/witness//0", ""},
-		{semantics.Membership{Does: semantics.SitesMember, Name: "w", Site: "x"}, "a/learner//-3 b///0 w/witness/x/0", ""},
+		{semantics.Membership{Does: semantics.RanksMember, Name: "a", Rank: -3},
+			"a/learner//-3 b///0 w/witness//0", ""},
+		{semantics.Membership{Does: semantics.SitesMember, Name: "w", Site: "x"},
+			"a/learner//-3 b///0 w/witness/x/0", ""},
 		{moves("w", "w:2"), "a/learner//-3 b///0 w/witness/x/0", ""},
 		{does(semantics.PromotesMember, "a"), "a///-3 b///0 w/witness/x/0", ""},
 		{removes("b"), "a///-3 w/witness/x/0", ""},

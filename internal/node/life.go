@@ -343,8 +343,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 	return core.Options{
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
 		Configures: func() bool { return l.tenure.standing.Understand(bootstrap.Configurations) },
-		Members:    l.tenure.members,
-		Witnesses:  func() []uint32 { return peers.Numbers(l.config.Witnesses()) },
+		Members:    l.members,
 		Send:       func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
 		Aborted:    l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
 		Leave: l.others.peers.Leave, Reaches: l.reaches,

@@ -12,6 +12,7 @@ import (
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/peers"
+	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -143,14 +144,28 @@ func (t *tenure) connect() {
 	}
 }
 
-// members lists the numbers of the members, and of those that were removed, once the order has changed the list; nil:
+// members lists the members, witnesses included, and those that were removed, once the order has changed the list; nil:
 // nothing has changed.
-func (t *tenure) members() (list, gone []uint32) {
+func (t *tenure) members() (list engine.List) {
 	r := t.node.config.Roster()
 	if r == nil {
-		return nil, nil
+		return list
 	}
-	return peers.Numbers(t.node.config.Everybody()), peers.Numbers(r.Gone)
+	for _, m := range slices.Concat(r.Members, r.Witnesses) {
+		list.Members = append(list.Members, engine.Listed{Member: m.Member, Role: quorum.Role{Rank: m.Rank,
+			Learner: m.Role == config.Learner, Witness: m.Role == config.Witness}})
+	}
+	list.Gone = peers.Numbers(r.Gone)
+	return list
+}
+
+// members lists them for the order of a life's database, with those that stop.
+func (l *life) members() engine.List {
+	list := l.tenure.members()
+	if list.Stops = l.others.peers.Stopping(); l.node.stops.Refuses() {
+		list.Stops = append(list.Stops, l.config.Member)
+	}
+	return list
 }
 
 // retire ends the node of a member that was removed, once the others go on without it. The connections to them are

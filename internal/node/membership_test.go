@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -15,9 +17,9 @@ import (
 // behind it the list is what the order says, also for whoever is gone.
 func TestMembersOfATenure(t *testing.T) {
 	tn := ordered(t)
-	list, gone := tn.members()
-	if began := tn.began(); list != nil || gone != nil || len(began) != 2 || began[1].Name != "beta" {
-		t.Errorf("at the beginning: %v, %v, %+v", list, gone, began)
+	list := tn.members()
+	if began := tn.began(); list.Members != nil || list.Gone != nil || len(began) != 2 || began[1].Name != "beta" {
+		t.Errorf("at the beginning: %+v, %+v", list, began)
 	}
 	if e := tn.mayChangeMembers(semantics.Membership{}); e != nil {
 		t.Errorf("a statement about something else: %v", e)
@@ -27,11 +29,14 @@ func TestMembersOfATenure(t *testing.T) {
 		t.Errorf("nobody has said what he understands: %v", e)
 	}
 	tn.node.config.Becomes(&config.Roster{Ordinal: 7,
-		Members: []config.Member{{Member: 1, Name: "alpha"}, {Member: 4, Name: "delta"}},
-		Gone:    []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
-	list, gone = tn.members()
-	if !slices.Equal(list, []uint32{1, 4}) || !slices.Equal(gone, []uint32{2}) || tn.began() != nil {
-		t.Errorf("afterwards: %v, %v, %+v", list, gone, tn.began())
+		Members: []config.Member{{Member: 1, Name: "alpha"}, {Member: 4, Name: "delta",
+			Role: config.Learner, Rank: 3}},
+		Witnesses: []config.Member{{Member: 5, Name: "eps", Role: config.Witness}},
+		Gone:      []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
+	list = tn.members()
+	if !slices.Equal(list.Members, []engine.Listed{{Member: 1}, {Member: 4, Role: quorum.Role{Rank: 3, Learner: true}},
+		{Member: 5, Role: quorum.Role{Witness: true}}}) || !slices.Equal(list.Gone, []uint32{2}) || tn.began() != nil {
+		t.Errorf("afterwards: %+v, %+v", list, tn.began())
 	}
 	if got := fmt.Sprint(names(tn.node.config.All())); got != "[alpha delta]" {
 		t.Errorf("they are called %s", got)
@@ -63,8 +68,9 @@ func TestLosing(t *testing.T) {
 		!strings.Contains(e.Message, "lost are not removed yet") {
 		t.Errorf("one is added: %v", e)
 	}
-	if list, gone := tn.members(); !slices.Equal(list, []uint32{1}) || !slices.Equal(gone, []uint32{2}) {
-		t.Errorf("members are %v, and gone %v", list, gone)
+	if list := tn.members(); !slices.Equal(list.Members, []engine.Listed{{Member: 1}}) ||
+		!slices.Equal(list.Gone, []uint32{2}) {
+		t.Errorf("the list is %+v", list)
 	}
 	if began := tn.began(); len(began) != 2 {
 		t.Errorf("the first change brings %v", began)

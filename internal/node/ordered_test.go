@@ -71,8 +71,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			Aborted: l.aborted, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: l.flow.gate.Moved, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: l.others.peers.Leave, Reaches: func(uint32) bool { return false },
-			Configures: func() bool { return false }, Members: func() ([]uint32, []uint32) { return nil, nil },
-			Witnesses: func() []uint32 { return nil },
+			Configures: func() bool { return false }, Members: func() (l engine.List) { return l },
 		})
 		l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
 		l.db.jobs = replay.NewJobs(replay.JobOptions{})

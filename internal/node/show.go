@@ -16,8 +16,8 @@ import (
 // showOf is a replica as it is shown.
 func showOf(l *life) *show.Replica {
 	return &show.Replica{
-		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.Everybody, Hears: l.tenure.hears, Name: l.name, Leader: l.order.core.Leader,
-		Voters:  l.order.core.Voters,
+		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.All, Name: l.name, Leader: l.order.core.Leader,
+		Voters: l.order.core.Voters, Witnesses: l.config.Witnesses, Hears: l.tenure.hears,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
 		Copies:   l.others.peers.Copies,
 		Settings: func() *config.Limits { return &l.settled().Limits },

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
@@ -10,6 +11,7 @@ import (
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/process"
+	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/stopping"
 )
@@ -89,6 +91,24 @@ func (x house) HandOver() {
 	end := time.Now().Add(core.LeaveMax)
 	for leads() && time.Now().Before(end) && process.Sleep(x.t.ctx, stopping.Poll) {
 	}
+}
+
+// Needed reports whether this member alone decides in some database, or one of two, where one copy is enough, and
+// another one can take its place: it votes as soon as it has all, leads, and then this one is needed no longer (quorum
+// Q9).
+func (x house) Needed() bool {
+	return slices.ContainsFunc(x.t.all(), func(l *life) bool {
+		voters := l.order.core.Voters()
+		return l.config.MinCopies == 1 && len(voters) <= 2 && slices.Contains(voters, l.config.Member) &&
+			slices.ContainsFunc(l.others.peers.All(), l.succeeds)
+	})
+}
+
+// succeeds reports whether another member is there, stays, and may vote.
+func (l *life) succeeds(member uint32) bool {
+	s, alive := l.others.peers.Get(member)
+	stays := s.State == replica.Synced || s.State == replica.CatchingUp || s.State == replica.NoLeader
+	return alive && stays && member != l.config.Member && l.config.MayVote(member)
 }
 
 // Settle waits, for a while, until all is in the order that sessions which have left had yet to say to the others:

@@ -183,6 +183,12 @@ func (p *Peers) Synced() (members []uint32) {
 	return members
 }
 
+// Stopping lists the other members that have said last that they stop, whether they have or not.
+func (p *Peers) Stopping() (members []uint32) {
+	p.with(func(t *replica.Table, _ int64) { members = t.Stopping() })
+	return members
+}
+
 // CaughtUp reports whether this member was near the end of the order once.
 func (p *Peers) CaughtUp() (is bool) {
 	p.with(func(t *replica.Table, _ int64) { is = t.CaughtUp() })

@@ -8,18 +8,24 @@
 //
 // Invariants:
 //
-//	Q1  Nothing is wanted while all voters are there, but more of them; but for Q3.
+//	Q1  Nothing is wanted while all voters are there, but more of them, or others that rank higher; but for Q3.
 //	Q2  The leader votes, but for Q3. So do as many members at least as make the copies wanted a majority, or all of
-//	    fewer: else the last copy of a commit could be lost with one that is only away.
+//	    fewer that may: else the last copy of a commit could be lost with one that is only away.
 //	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote, or if one
-//	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order.
+//	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order. The
+//	    first one is that of the higher rank, of equal ones that of the lower number; it has a database.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
 //	    for each time before; and has what has been decided, but for LagMax entries.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet: if it were to vote and is on its way out, what
 //	    was begun could not be ended without it.
-//	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that have
-//	    what was decided before, until they are gone. So there is one copy only where the others are known to be gone;
-//	    and none of them can go on without it.
+//	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that may vote
+//	    and have what was decided before, until they are gone, or have said that they stop and are silent. So there is
+//	    one copy only where the others are known to be gone; and none of them can go on without it.
+//	Q8  Who may never vote (Role.Learner) is followed at once where it votes, as one that is gone. Of the others those
+//	    vote that rank higher, then those with a database, those that vote already, those of the lowest numbers.
+//	    Somebody who votes always has a database.
+//	Q9  Who votes alone and stops is not the first one while another one can be. So that one votes as well, leads, and
+//	    is left to vote alone, before the other one has stopped.
 //
 // View says in advance what becomes of a cluster that loses members, by the same rule (View.AtOnce, View.InTurn):
 //

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -12,6 +13,7 @@ type View struct {
 	There     []uint32 // those that can be heard, and so can vote if they are to
 	Changes   bool     // who votes changes, by a Rule
 	MinCopies int      // copies of a commit that there are to be; zero means Copies
+	Roles     map[uint32]Role
 }
 
 // Loss is what becomes of the rest of a View.
@@ -86,23 +88,38 @@ func (v View) Removed(member uint32) Loss {
 	out := func(list []uint32) []uint32 {
 		return slices.DeleteFunc(slices.Clone(list), func(m uint32) bool { return m == member })
 	}
-	rest := View{Members: out(v.Members), Voters: v.Voters, There: out(v.There), Changes: v.Changes,
-		MinCopies: v.MinCopies}
-	good := rest.good()
-	silent := len(out(v.Voters)) - rest.here()
-	gone := len(v.Voters) - len(out(v.Voters))
-	if v.Changes {
-		gone, silent = gone+silent, 0
+	rest := v
+	rest.Members, rest.There = out(v.Members), out(v.There)
+	return v.leaves(member, rest)
+}
+
+// Demoted is what becomes of all once the order has made a member one that never votes, as Removed says it. It does not
+// if nobody else with a database may vote.
+func (v View) Demoted(member uint32) Loss {
+	if !slices.ContainsFunc(v.Members, func(m uint32) bool {
+		return m != member && !v.Roles[m].Learner && !v.Roles[m].Witness
+	}) {
+		return Loss{Voters: v.Voters}
 	}
+	rest := v
+	rest.Roles = map[uint32]Role{}
+	maps.Copy(rest.Roles, v.Roles)
+	role := rest.Roles[member]
+	role.Learner = true
+	rest.Roles[member] = role
+	return v.leaves(member, rest)
+}
+
+// leaves is what becomes of the rest when a member is not to vote any more.
+func (v View) leaves(member uint32, rest View) Loss {
+	waits := !v.Changes && slices.ContainsFunc(v.Voters, func(m uint32) bool {
+		return m != member && !v.Roles[m].Learner && !slices.Contains(v.There, m)
+	})
 	all := Loss{GoesOn: v.elects(), Copies: len(v.Members), Another: true}
-	rule := New(0, v.MinCopies)
-	for _, p := range good {
-		if !p.Voter {
-			continue
-		}
+	for _, leader := range rest.leaders(member) {
 		next := rest
-		if to := rule.wanted(p.Member, good, len(rest.Members), len(v.Voters), gone); to != nil && silent == 0 {
-			next.Voters = to
+		if !waits {
+			next = rest.settles(leader)
 		}
 		l := next.AtOnce(nil)
 		all.GoesOn, all.Another = all.GoesOn && l.GoesOn, all.Another && l.Another
@@ -115,6 +132,31 @@ func (v View) Removed(member uint32) Loss {
 		all = Loss{Voters: v.Voters}
 	}
 	return all
+}
+
+// leaders are those that may lead while a member leaves the voters: it does itself if it is there, and nobody else can.
+func (v View) leaders(leaves uint32) (list []uint32) {
+	for _, p := range v.good() {
+		if p.Voter {
+			list = append(list, p.Member)
+		}
+	}
+	if list == nil && slices.Contains(v.There, leaves) {
+		return []uint32{leaves}
+	}
+	return list
+}
+
+// Settled reports whether who votes is who is to vote, whoever leads, while those are there that are now.
+func (v View) Settled() bool {
+	silent := func(m uint32) bool { return !v.Roles[m].Learner && !slices.Contains(v.There, m) }
+	if !v.elects() || !v.Changes && slices.ContainsFunc(v.Voters, silent) {
+		return false
+	}
+	v.Changes = true // nobody is silent
+	next := v.settled()
+	leaves := func(m uint32) bool { return v.Roles[m].Learner }
+	return len(next) == 1 && slices.Equal(next[0].Voters, v.Voters) && !slices.ContainsFunc(v.Voters, leaves)
 }
 
 // without is v when members are not there any more.
@@ -139,12 +181,13 @@ func (v View) elects() bool { return 2*v.here() > len(v.Voters) }
 // copies is how many copies of a commit that was acknowledged in v the rest of it has at least.
 func (v View) copies(rest View) int {
 	if v.MinCopies == 1 && v.Changes && len(v.Voters) == 1 {
-		return len(rest.There) // it waits for all
+		return len(rest.There) - rest.learners() // it waits for all others
 	}
 	return max(0, len(v.Voters)/2+1-(v.here()-rest.here()))
 }
 
-// settled are the views that follow when who is not there is gone, for each member that may lead then.
+// settled are the views that follow when who is not there is gone, for each member that may lead then; v itself if
+// nobody may but those that are not to vote.
 func (v View) settled() (list []View) {
 	if !v.Changes {
 		return []View{v}
@@ -158,14 +201,24 @@ func (v View) settled() (list []View) {
 			list = append(list, next)
 		}
 	}
+	if list == nil {
+		return []View{v}
+	}
 	return list
 }
 
 // settles is the view that follows under a leader.
 func (v View) settles(leader uint32) View {
 	rule := New(0, v.MinCopies)
-	for range v.Members { // or sooner
-		to := rule.wanted(leader, v.good(), len(v.Members), len(v.Voters), len(v.Voters)-v.here())
+	for range len(v.Members) + 1 { // or sooner
+		good := v.good()
+		gone := len(v.Voters)
+		for _, p := range good {
+			if p.Voter {
+				gone--
+			}
+		}
+		to := rule.wanted(leader, good, v.eligible(), len(v.Voters), gone)
 		if to == nil {
 			break
 		}
@@ -176,10 +229,32 @@ func (v View) settles(leader uint32) View {
 	return v
 }
 
-// good are those that are there.
+// eligible is how many members may vote.
+func (v View) eligible() (n int) {
+	for _, m := range v.Members {
+		if !v.Roles[m].Learner {
+			n++
+		}
+	}
+	return n
+}
+
+// learners is how many of those that are there never vote, and do not.
+func (v View) learners() (n int) {
+	for _, m := range v.There {
+		if v.Roles[m].Learner && !slices.Contains(v.Voters, m) {
+			n++
+		}
+	}
+	return n
+}
+
+// good are those that are there and may vote.
 func (v View) good() (list []Peer) {
 	for _, m := range v.There {
-		list = append(list, Peer{Member: m, Voter: slices.Contains(v.Voters, m)})
+		if !v.Roles[m].Learner {
+			list = append(list, Peer{Member: m, Voter: slices.Contains(v.Voters, m), Role: v.Roles[m]})
+		}
 	}
 	return list
 }

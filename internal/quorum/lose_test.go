@@ -64,6 +64,7 @@ type played struct {
 	all     []uint32
 	changes bool
 	least   int
+	roles   map[uint32]Role
 	known   map[string][]uint32
 }
 
@@ -81,7 +82,7 @@ func (p *played) settles(leader uint32, voters, there []uint32) []uint32 {
 		}
 		var peers []Peer
 		for _, m := range p.all {
-			peer := Peer{Member: m, Voter: slices.Contains(voters, m)}
+			peer := Peer{Member: m, Voter: slices.Contains(voters, m), Role: p.roles[m]}
 			if !slices.Contains(there, m) {
 				peer.Silent = tick
 			}
@@ -120,7 +121,13 @@ func (p *played) lose(voters, there []uint32, lost [][]uint32, copies int, end f
 // fewest is how many members that are left have a commit, of each majority of voters that may have acknowledged it.
 func (p *played) fewest(voters, there, rest []uint32) int {
 	if p.changes && p.least == 1 && len(voters) == 1 {
-		return len(rest) // it waits for all that are there
+		n := 0 // it waits for all that are there and may vote
+		for _, m := range rest {
+			if !p.roles[m].Learner || slices.Contains(voters, m) {
+				n++
+			}
+		}
+		return n
 	}
 	least := len(voters)
 	for _, who := range subsets(both(voters, there)) {
@@ -131,8 +138,35 @@ func (p *played) fewest(voters, there, rest []uint32) int {
 	return least
 }
 
+// rolesOf are roles of members up to n with which losses are played: of the last one, or of the first one.
+func rolesOf(n uint32) []map[uint32]Role {
+	if n > 4 {
+		return []map[uint32]Role{nil}
+	}
+	return []map[uint32]Role{nil, {n: {Learner: true}}, {n: {Witness: true}}, {1: {Witness: true}}, {n: {Rank: 1}},
+		{1: {Rank: -1}}, {1: {Witness: true, Rank: 1}, n: {Learner: true}}}
+}
+
+// made reports whether the rule, or the beginning, has these vote of all.
+func made(all, voters []uint32, roles map[uint32]Role, copies int) bool {
+	eligible, data := 0, 0
+	for _, m := range all {
+		switch votes := slices.Contains(voters, m); {
+		case roles[m].Learner && votes:
+			return false
+		case !roles[m].Learner:
+			eligible++
+		}
+		if !roles[m].Witness && slices.Contains(voters, m) {
+			data++
+		}
+	}
+	least := min(2*cmp.Or(copies, Copies)-1, eligible)
+	return data > 0 && (len(voters) == eligible || len(voters) >= least && len(voters)%2 == 1)
+}
+
 // TestLose compares what is said before with what is played then: for each cluster of three, four and five members,
-// whoever votes and is there, each set that is lost, at once and in each order.
+// whoever votes and is there, each set that is lost, at once and in each order; of up to four, whatever role one has.
 func TestLose(t *testing.T) {
 	cases, goOn := 0, 0
 	for n := uint32(2); n <= 5; n++ {
@@ -140,40 +174,49 @@ func TestLose(t *testing.T) {
 		for m := range n {
 			all = append(all, m+1)
 		}
-		for _, voters := range subsets(all) {
-			for _, there := range subsets(all) {
-				for _, how := range []struct {
-					changes bool
-					copies  int
-				}{{true, 0}, {false, 0}, {true, 1}, {true, 3}} {
-					least := min(2*cmp.Or(how.copies, Copies)-1, len(all))
-					if len(voters) != len(all) && (len(voters) < least || len(voters)%2 == 0) {
-						continue // the rule makes no such
+		for _, how := range []struct {
+			changes bool
+			copies  int
+		}{{true, 0}, {false, 0}, {true, 1}, {true, 3}} {
+			for _, roles := range rolesOf(n) {
+				for _, voters := range subsets(all) {
+					if !made(all, voters, roles, how.copies) {
+						continue
 					}
-					if !most(there, voters) {
-						continue // it does not go on before
-					}
-					p := &played{all: all, changes: how.changes, least: how.copies, known: map[string][]uint32{}}
-					v := View{Members: all, Voters: voters, There: there, Changes: how.changes, MinCopies: how.copies}
-					for _, lost := range subsets(there) {
-						once := compare(t, p, v, lost, v.AtOnce(lost), [][][]uint32{{lost}})
-						var turns [][][]uint32
-						for _, order := range orders(lost) {
-							turns = append(turns, inTurns(order))
+					for _, there := range subsets(all) {
+						if !most(there, voters) {
+							continue // it does not go on before
 						}
-						turn := compare(t, p, v, lost, v.InTurn(lost), turns)
-						if once && !turn && how.copies != 1 { // there others may vote after the first loss
-							t.Errorf("%+v goes on without %v at once, and not one after the other", v, lost)
-						}
-						if cases++; turn {
-							goOn++
-						}
+						v := View{all, voters, there, how.changes, how.copies, roles}
+						c, g := playLosses(t, v)
+						cases, goOn = cases+c, goOn+g
 					}
 				}
 			}
 		}
 	}
 	t.Logf("%d cases, %d go on", cases, goOn)
+}
+
+// playLosses plays all losses of a view, and says how many there are and after how many it goes on.
+func playLosses(t *testing.T, v View) (cases, goOn int) {
+	t.Helper()
+	p := &played{all: v.Members, changes: v.Changes, least: v.MinCopies, roles: v.Roles, known: map[string][]uint32{}}
+	for _, lost := range subsets(v.There) {
+		once := compare(t, p, v, lost, v.AtOnce(lost), [][][]uint32{{lost}})
+		var turns [][][]uint32
+		for _, order := range orders(lost) {
+			turns = append(turns, inTurns(order))
+		}
+		turn := compare(t, p, v, lost, v.InTurn(lost), turns)
+		if once && !turn && v.MinCopies != 1 { // there others may vote after the first loss
+			t.Errorf("%+v goes on without %v at once, and not one after the other", v, lost)
+		}
+		if cases++; turn {
+			goOn++
+		}
+	}
+	return cases, goOn
 }
 
 // compare plays losses in each order, and compares with what was said. It returns whether it goes on.
@@ -213,25 +256,25 @@ func TestLoseShown(t *testing.T) {
 		lost       []uint32
 		once, turn Loss
 	}{
-		{"two of five", View{five, five, five, true, 0}, []uint32{1, 2},
+		{"two of five", View{five, five, five, true, 0, nil}, []uint32{1, 2},
 			Loss{true, []uint32{3, 4, 5}, 1, true}, Loss{true, []uint32{3, 4, 5}, 1, true}},
-		{"three of five", View{five, five, five, true, 0}, []uint32{1, 2, 3},
+		{"three of five", View{five, five, five, true, 0, nil}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{true, []uint32{3, 4, 5}, 1, false}},
-		{"three of five, whose voters are fixed", View{five, five, five, false, 0}, []uint32{1, 2, 3},
+		{"three of five, whose voters are fixed", View{five, five, five, false, 0, nil}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{false, five, 2, false}},
-		{"one of three", View{five[:3], five[:3], five[:3], true, 0}, []uint32{1},
+		{"one of three", View{five[:3], five[:3], five[:3], true, 0, nil}, []uint32{1},
 			Loss{true, []uint32{1, 2, 3}, 1, false}, Loss{true, []uint32{1, 2, 3}, 1, false}},
-		{"two learners", View{five, []uint32{1, 2, 3}, five, true, 0}, []uint32{4, 5},
+		{"two learners", View{five, []uint32{1, 2, 3}, five, true, 0, nil}, []uint32{4, 5},
 			Loss{true, []uint32{1, 2, 3}, 2, true}, Loss{true, []uint32{1, 2, 3}, 2, true}},
-		{"one of three, and one is enough", View{five[:3], five[:3], five[:3], true, 1}, []uint32{1},
+		{"one of three, and one is enough", View{five[:3], five[:3], five[:3], true, 1, nil}, []uint32{1},
 			Loss{true, []uint32{2}, 1, false}, Loss{true, []uint32{2}, 1, false}},
-		{"who only keeps a copy", View{five[:2], five[:1], five[:2], true, 1}, []uint32{2},
+		{"who only keeps a copy", View{five[:2], five[:1], five[:2], true, 1, nil}, []uint32{2},
 			Loss{true, []uint32{1}, 1, false}, Loss{true, []uint32{1}, 1, false}},
-		{"the only one that votes", View{five[:2], five[:1], five[:2], true, 1}, []uint32{1},
+		{"the only one that votes", View{five[:2], five[:1], five[:2], true, 1, nil}, []uint32{1},
 			Loss{false, []uint32{1}, 1, false}, Loss{false, []uint32{1}, 1, false}},
-		{"one of five, of three copies", View{five, five, five, true, 3}, []uint32{1},
+		{"one of five, of three copies", View{five, five, five, true, 3, nil}, []uint32{1},
 			Loss{true, five, 2, true}, Loss{true, five, 2, true}},
-		{"nobody", View{five, five, five, true, 0}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
+		{"nobody", View{five, five, five, true, 0, nil}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
 	} {
 		if got := c.v.AtOnce(c.lost); fmt.Sprint(got) != fmt.Sprint(c.once) {
 			t.Errorf("%s, at once: %+v, want %+v", c.name, got, c.once)
@@ -242,8 +285,8 @@ func TestLoseShown(t *testing.T) {
 	}
 }
 
-// TestRemoved: what is said to become of a cluster of which a member is removed is what the rule makes of it, whoever
-// leads.
+// TestRemoved: what is said to become of a cluster of which a member is removed, or demoted, is what the rule makes of
+// it, whoever leads.
 func TestRemoved(t *testing.T) {
 	goOn := 0
 	for n := uint32(2); n <= 5; n++ {
@@ -259,11 +302,12 @@ func TestRemoved(t *testing.T) {
 				for i, changes := range []bool{true, false, true} {
 					for _, m := range all {
 						v := View{Members: all, Voters: voters, There: there, Changes: changes, MinCopies: i / 2}
-						said := v.Removed(m)
-						if said.GoesOn {
-							goOn++
+						for demoted, said := range map[bool]Loss{false: v.Removed(m), true: v.Demoted(m)} {
+							if said.GoesOn { // order-free: each for itself
+								goOn++
+							}
+							removed(t, v, m, said, demoted)
 						}
-						removed(t, v, m, said)
 					}
 				}
 			}
@@ -273,44 +317,87 @@ func TestRemoved(t *testing.T) {
 }
 
 // removed plays what was said.
-func removed(t *testing.T, v View, member uint32, said Loss) {
+func removed(t *testing.T, v View, member uint32, said Loss, demoted bool) {
 	t.Helper()
-	const gone = 20
 	rest := slices.DeleteFunc(slices.Clone(v.There), func(m uint32) bool { return m == member })
 	leaders, goes, another, copies := both(rest, v.Voters), most(v.There, v.Voters), true, len(v.Members)
+	left := rest // those that are there
+	if demoted {
+		if left = v.There; len(leaders) == 0 {
+			leaders = both(left, []uint32{member})
+		}
+	}
 	for _, leader := range leaders {
-		r, voters := New(0, v.MinCopies), v.Voters
-		if v.Changes {
-			r = New(gone, v.MinCopies)
-		}
-		for tick := range 4 * gone {
-			var peers []Peer
-			for _, m := range v.Members {
-				p := Peer{Member: m, Voter: slices.Contains(voters, m), Leaves: m == member}
-				if !slices.Contains(v.There, m) {
-					p.Silent = 1000 + tick
-				}
-				if !p.Leaves || p.Voter {
-					peers = append(peers, p)
-				}
-			}
-			if to := r.Tick(leader, peers); to != nil {
-				voters = to
-			}
-		}
+		voters := without(v, member, leader, demoted)
 		has := len(voters)/2 + 1
 		if v.MinCopies == 1 && len(voters) == 1 {
-			has = len(rest)
+			if has = len(rest); voters[0] == member {
+				has++
+			}
 		}
-		goes, copies = goes && most(rest, voters), min(copies, has)
-		for _, m := range rest {
-			left := slices.DeleteFunc(slices.Clone(rest), func(x uint32) bool { return x == m })
-			another = another && most(left, voters)
+		goes, copies = goes && most(left, voters), min(copies, has)
+		for _, m := range left {
+			fewer := slices.DeleteFunc(slices.Clone(left), func(x uint32) bool { return x == m })
+			another = another && most(fewer, voters)
 		}
 	}
 	if goes = goes && len(leaders) > 0; said.GoesOn != goes ||
 		goes && (said.Copies != copies || said.Another && !another) {
-		t.Errorf("%+v without %d goes on %v with %d copies and another lost %v, but said is %+v", v, member, goes,
-			copies, another, said)
+		t.Errorf("%+v without %d (demoted %v) goes on %v with %d copies and another lost %v, but said is %+v", v,
+			member, demoted, goes, copies, another, said)
+	}
+}
+
+// without is who votes in the end, under a leader, once a member is removed or demoted.
+func without(v View, member, leader uint32, demoted bool) []uint32 {
+	const gone = 20
+	r, voters := New(0, v.MinCopies), v.Voters
+	if v.Changes {
+		r = New(gone, v.MinCopies)
+	}
+	for tick := range 4 * gone {
+		var peers []Peer
+		for _, m := range v.Members {
+			p := Peer{Member: m, Voter: slices.Contains(voters, m)}
+			p.Leaves, p.Learner = m == member && !demoted, m == member && demoted
+			if !slices.Contains(v.There, m) {
+				p.Silent = 1000 + tick
+			}
+			if !p.Leaves || p.Voter {
+				peers = append(peers, p)
+			}
+		}
+		if to := r.Tick(leader, peers); to != nil {
+			voters = to
+		}
+	}
+	return voters
+}
+
+// TestSettled: who votes stays as it is, or somebody who is there is to vote, or to do so no longer.
+func TestSettled(t *testing.T) {
+	five := []uint32{1, 2, 3, 4, 5}
+	demoted := map[uint32]Role{3: {Learner: true}}
+	for _, c := range []struct {
+		name string
+		v    View
+		want bool
+	}{
+		{"all vote", View{five, five, five, true, 0, nil}, true},
+		{"four, one more than is needed", View{five[:4], five[:3], five[:4], true, 0, nil}, true},
+		{"one is to follow who is demoted", View{five[:4], five[:3], five[:4], true, 0, demoted}, false},
+		{"it does", View{five[:4], []uint32{1, 2, 4}, five[:4], true, 0, demoted}, true},
+		{"nobody is ever gone, and one is to follow", View{five[:4], five[:3], five[:4], false, 0, demoted}, false},
+		{"nobody is ever gone", View{five[:4], five[:3], five[:4], false, 0, nil}, true},
+		{"nobody is ever gone, and one is away", View{five[:3], five[:3], five[1:3], false, 0, nil}, false},
+		{"there is no majority", View{five[:3], five[:3], five[:1], true, 0, nil}, false},
+		{"the first one is to vote alone", View{five[:2], five[:2], five[:2], true, 1, nil}, false},
+		{"it does alone", View{five[:2], five[:1], five[:2], true, 1, nil}, true},
+		{"the other one ranks higher", View{five[:2], five[:1], five[:2], true, 1, ranked(map[uint32]int{2: 1})},
+			false},
+	} {
+		if got := c.v.Settled(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }

@@ -16,13 +16,22 @@ const (
 	doublingsMax = 4
 )
 
+// Role is what the members have decided about one of them.
+type Role struct {
+	Rank    int  // of those that could vote as well the one of the higher rank does
+	Learner bool // it is never to vote
+	Witness bool // it has no database
+}
+
 // Peer is what the leader knows of a member; ticks are the leader's.
 type Peer struct {
+	Role
 	Member uint32
 	Voter  bool
 	Silent int    // ticks for which it has not answered
 	Lag    uint64 // entries that it lacks
 	Leaves bool   // it is no member any more
+	Stops  bool   // it has said that it stops
 }
 
 // Rule is a leader's, from when it leads until it does no longer.
@@ -74,12 +83,13 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 	var good []Peer // who can vote
 	voters, gone, members := 0, 0, 0
 	for _, p := range peers {
-		there, is := r.back(p), r.gone(p)
+		may := !p.Leaves && !p.Learner
+		if may {
+			members++
+		}
+		there, is := r.back(p), r.gone(p) || !may
 		if p.Voter {
 			voters++
-		}
-		if !p.Leaves {
-			members++
 		}
 		switch {
 		case p.Voter && is:
@@ -89,7 +99,7 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 				r.first = leader // as it may be to
 			}
 			return nil
-		case !p.Leaves && (p.Voter || there):
+		case may && (p.Voter || there):
 			good = append(good, p)
 		}
 	}
@@ -113,8 +123,8 @@ func (r *Rule) Released() (list []uint32) {
 // gone reports whether a member does not count any more where it votes.
 func (r *Rule) gone(p Peer) bool { return p.Leaves || r.goneTicks > 0 && p.Silent >= r.goneTicks }
 
-// wanted are those of good, who can vote, that are to; nil if it is to stay as it is, with so many members, and so many
-// voters of which some are gone.
+// wanted are those of good, who can vote, that are to; nil if it is to stay as it is, with so many members that may
+// vote, and so many voters of which some are gone.
 func (r *Rule) wanted(leader uint32, good []Peer, members, voters, gone int) []uint32 {
 	least := min(2*r.copies-1, members) // of which a majority are so many
 	n := max(len(good)-1+len(good)%2, least)
@@ -123,22 +133,37 @@ func (r *Rule) wanted(leader uint32, good []Peer, members, voters, gone int) []u
 		return nil
 	case n == 1 && r.copies == 1:
 		return r.alone(leader, good, voters, gone)
-	case gone == 0 && n <= voters:
+	case gone == 0 && n < voters:
 		return nil
 	}
-	return chosen(leader, slices.Clone(good), n)
+	to := chosen(leader, good, n)
+	lacks := func(is func(Peer) bool) bool { return !slices.ContainsFunc(to, is) }
+	if lacks(func(p Peer) bool { return !p.Witness }) {
+		return nil
+	}
+	if gone == 0 && n == voters && lacks(func(p Peer) bool { return !p.Voter }) {
+		return nil
+	}
+	return numbers(to)
 }
 
 // alone is who votes of two that can: the first one, so that it is the same one in the order of every database. Nil if
 // it does, or if it leads and cannot tell yet who is gone: it would wait for them. If it does not lead yet it is to; if
-// it does not vote, both are to before.
+// it does not vote, both are to before. Who stops is the first one only if both do.
 func (r *Rule) alone(leader uint32, good []Peer, voters, gone int) []uint32 {
-	first := good[0]
+	data := slices.DeleteFunc(slices.Clone(good), func(p Peer) bool { return p.Witness })
+	if len(data) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(data, func(a, b Peer) int {
+		return cmp.Or(second(a.Stops, b.Stops), cmp.Compare(b.Rank, a.Rank), cmp.Compare(a.Member, b.Member))
+	})
+	leaves := slices.ContainsFunc(data, func(p Peer) bool { return p.Stops })
 	r.first = first.Member
 	switch {
 	case !first.Voter:
 		return []uint32{min(first.Member, leader), max(first.Member, leader)}
-	case gone == 0 && voters == 1 || first.Member == leader && r.unsure:
+	case gone == 0 && voters == 1 || first.Member == leader && r.unsure && !leaves:
 		return nil
 	}
 	return []uint32{first.Member}
@@ -158,7 +183,7 @@ func (r *Rule) look(p Peer) {
 		s.present = 0
 	}
 	switch {
-	case r.gone(p):
+	case r.gone(p) || p.Learner || p.Stops && p.Silent > presentTicks:
 		s.keeps = keepsLess
 	case p.Lag <= LagMax && p.Silent <= presentTicks:
 		s.keeps = keepsAll
@@ -174,19 +199,31 @@ func (r *Rule) back(p Peer) bool {
 	return s.present >= long<<min(max(s.times-1, 0), doublingsMax) && p.Lag <= LagMax
 }
 
-// chosen are n of those who can vote: the leader, who votes already, and then who has the lowest number.
-func chosen(leader uint32, good []Peer, n int) (list []uint32) {
-	rank := func(p Peer) int {
-		switch {
-		case p.Member == leader:
-			return 0
-		case p.Voter:
-			return 1
-		}
-		return 2
+// chosen are n of those who can vote: the leader, then who has the higher rank, who has a database, who votes already,
+// and who has the lowest number.
+func chosen(leader uint32, good []Peer, n int) []Peer {
+	good = slices.Clone(good)
+	slices.SortFunc(good, func(a, b Peer) int {
+		return cmp.Or(second(a.Member != leader, b.Member != leader), cmp.Compare(b.Rank, a.Rank),
+			second(a.Witness, b.Witness), second(!a.Voter, !b.Voter), cmp.Compare(a.Member, b.Member))
+	})
+	return good[:n]
+}
+
+// second puts a behind b if a is so and b is not.
+func second(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
 	}
-	slices.SortStableFunc(good, func(a, b Peer) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, p := range good[:n] {
+	return -1
+}
+
+// numbers are those of members, in ascending order.
+func numbers(members []Peer) (list []uint32) {
+	for _, p := range members {
 		list = append(list, p.Member)
 	}
 	slices.Sort(list)

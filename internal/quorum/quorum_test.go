@@ -3,6 +3,8 @@ package quorum
 import (
 	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 const gone = 100
@@ -189,6 +191,172 @@ func TestOneCopy(t *testing.T) {
 	}
 }
 
+// ranked are roles of members with these ranks.
+func ranked(ranks map[uint32]int) map[uint32]Role {
+	roles := map[uint32]Role{}
+	for m, rank := range ranks { // order-free: a map
+		roles[m] = Role{Rank: rank}
+	}
+	return roles
+}
+
+// TestRoles: the higher rank votes, and who has a database before a witness, but the leader votes whoever it is (Q2);
+// who is demoted is followed at once, and votes as little as who is gone; somebody who votes has a database (Q8).
+func TestRoles(t *testing.T) {
+	learner, witness := Role{Learner: true}, Role{Witness: true}
+	for _, c := range []struct {
+		about            string
+		copies           int
+		voters, learners []uint32 // member 1 leads
+		silent           map[uint32]int
+		roles            map[uint32]Role
+		want             []uint32
+	}{
+		{"a learner ranks higher", 0, []uint32{1, 2, 3}, []uint32{4}, nil, ranked(map[uint32]int{4: 1}),
+			[]uint32{1, 2, 4}},
+		{"a voter ranks lower", 0, []uint32{1, 2, 3}, []uint32{4}, nil, ranked(map[uint32]int{2: -1}),
+			[]uint32{1, 3, 4}},
+		{"the leader ranks lower", 0, []uint32{1, 2, 3}, []uint32{4}, nil, ranked(map[uint32]int{1: -1}), nil},
+		{"who ranks higher is not there", 0, []uint32{1, 2, 3}, []uint32{4}, map[uint32]int{4: gone},
+			ranked(map[uint32]int{4: 1}), nil},
+		{"four vote, and none is gone", 0, []uint32{1, 2, 3, 4}, nil, nil, ranked(map[uint32]int{2: -1}), nil},
+		{"one of five is gone, and the rest ranks", 0, []uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{3: gone},
+			ranked(map[uint32]int{4: 2, 5: 1}), []uint32{1, 4, 5}},
+		{"one is demoted, another one follows", 0, []uint32{1, 2, 3}, []uint32{4}, nil,
+			map[uint32]Role{3: learner}, []uint32{1, 2, 4}},
+		{"one is demoted, two are left", 0, []uint32{1, 2, 3}, nil, nil, map[uint32]Role{3: learner}, []uint32{1, 2}},
+		{"one is demoted that is silent", 0, []uint32{1, 2, 3}, nil, map[uint32]int{3: presentTicks + 1},
+			map[uint32]Role{3: learner}, []uint32{1, 2}},
+		{"the leader is demoted", 0, []uint32{1, 2, 3}, []uint32{4}, nil, map[uint32]Role{1: learner},
+			[]uint32{2, 3, 4}},
+		{"two are demoted, and one votes", 0, []uint32{1, 2, 3}, nil, nil,
+			map[uint32]Role{2: learner, 3: learner}, []uint32{1}},
+		{"a demoted one stays one", 0, []uint32{1}, []uint32{2, 3}, nil, map[uint32]Role{2: learner, 3: learner}, nil},
+		{"a third one is demoted", 0, []uint32{1, 2}, []uint32{3}, nil, map[uint32]Role{3: learner}, nil},
+		{"a witness votes like others", 0, []uint32{1, 2}, []uint32{3}, nil, map[uint32]Role{3: witness},
+			[]uint32{1, 2, 3}},
+		{"a database before a witness", 0, []uint32{1, 2, 3}, []uint32{4}, nil, map[uint32]Role{2: witness},
+			[]uint32{1, 3, 4}},
+		{"a witness that ranks higher", 0, []uint32{1, 2, 3}, []uint32{4}, nil,
+			map[uint32]Role{3: {Witness: true, Rank: 1}}, nil},
+		{"a witness leads, and is not left alone", 0, []uint32{1, 2, 3}, nil, map[uint32]int{2: gone},
+			map[uint32]Role{1: witness, 3: witness}, nil},
+		{"witnesses only", 0, []uint32{1, 2, 3, 4}, nil, map[uint32]int{2: gone},
+			map[uint32]Role{1: witness, 3: witness, 4: witness}, nil},
+		{"one copy: the higher rank alone", 1, []uint32{1, 2}, nil, nil, ranked(map[uint32]int{2: 1}), []uint32{2}},
+		{"one copy: it votes before", 1, []uint32{1}, []uint32{2}, nil, ranked(map[uint32]int{2: 1}),
+			[]uint32{1, 2}},
+		{"one copy: no witness alone", 1, []uint32{1, 2, 3}, nil, map[uint32]int{2: gone},
+			map[uint32]Role{1: witness}, []uint32{3}},
+		{"one copy: not even if there is nobody else", 1, []uint32{1, 2, 3}, nil, map[uint32]int{2: gone, 3: gone},
+			map[uint32]Role{1: witness}, nil},
+		{"one copy: who is demoted leaves", 1, []uint32{1}, []uint32{2}, nil, map[uint32]Role{1: learner},
+			[]uint32{1, 2}},
+		{"one copy: who is demoted has left", 1, []uint32{1, 2}, nil, nil, map[uint32]Role{1: learner}, []uint32{2}},
+	} {
+		r := New(gone, c.copies)
+		var got []uint32
+		for range 3 * gone {
+			list := members(c.voters, c.learners, c.silent)
+			for i := range list {
+				list[i].Role = c.roles[list[i].Member]
+			}
+			got = r.Tick(1, list)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+	}
+}
+
+// TestStops: the one that votes alone gives its vote to another one before it stops, which is left alone at once,
+// whoever else may be there (Q9); nobody does so if both stop, or if the other one lacks something.
+func TestStops(t *testing.T) {
+	for _, c := range []struct {
+		about            string
+		leader           uint32
+		voters, learners []uint32
+		stops            []uint32
+		silent           map[uint32]int
+		lag              uint64 // of member 2
+		ticks            int
+		want             []uint32
+	}{
+		{"the first one stops", 1, []uint32{1}, []uint32{2}, []uint32{1}, nil, 0, gone, []uint32{1, 2}},
+		{"the other one votes", 1, []uint32{1, 2}, nil, []uint32{1}, nil, 0, gone, []uint32{2}},
+		{"it leads", 2, []uint32{1, 2}, nil, []uint32{1}, nil, 0, 1, []uint32{2}},
+		{"a third one may be there", 2, []uint32{1, 2}, []uint32{3}, []uint32{1}, map[uint32]int{3: gone - 1}, 0, 1,
+			[]uint32{2}},
+		{"it votes alone", 2, []uint32{2}, []uint32{1}, []uint32{1}, nil, 0, 2 * gone, nil},
+		{"the other one stops", 1, []uint32{1}, []uint32{2}, []uint32{2}, nil, 0, 2 * gone, nil},
+		{"both stop", 1, []uint32{1}, []uint32{2}, []uint32{1, 2}, nil, 0, 2 * gone, nil},
+		{"the other one lacks something", 1, []uint32{1}, []uint32{2}, []uint32{1}, nil, LagMax + 1, 2 * gone, nil},
+		{"the other one is not there", 1, []uint32{1}, []uint32{2}, []uint32{1}, map[uint32]int{2: presentTicks + 1}, 0,
+			2 * gone, nil},
+		{"three are there", 1, []uint32{1, 2, 3}, nil, []uint32{1}, nil, 0, 2 * gone, nil},
+	} {
+		r := New(gone, 1)
+		var got []uint32
+		for range c.ticks {
+			list := members(c.voters, c.learners, c.silent)
+			for i := range list {
+				p := &list[i]
+				if p.Stops = slices.Contains(c.stops, p.Member); p.Member == 2 {
+					p.Lag = c.lag
+				}
+			}
+			got = r.Tick(c.leader, list)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+	}
+}
+
+// TestOrderOfList: what is wanted does not depend on the order in which members are given, has an odd number of voters,
+// or all that may, and a database; and is wanted no more once it is so.
+func TestOrderOfList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 7).Draw(t, "members")
+		copies := rapid.IntRange(1, 3).Draw(t, "copies")
+		var good []Peer
+		voters, eligible := 0, n
+		for m := range n {
+			p := Peer{Member: uint32(m + 1), Voter: m == 0 || rapid.Bool().Draw(t, "votes")}
+			p.Rank, p.Witness = rapid.IntRange(-1, 1).Draw(t, "rank"), m > 0 && rapid.Bool().Draw(t, "witness")
+			if p.Voter {
+				voters++
+			}
+			good = append(good, p)
+		}
+		gone := rapid.IntRange(0, 2).Draw(t, "gone")
+		to := New(0, copies).wanted(1, good, eligible+gone, voters+gone, gone)
+		if other := New(0, copies).wanted(1, rapid.Permutation(good).Draw(t, "order"), eligible+gone, voters+gone,
+			gone); !slices.Equal(to, other) {
+			t.Fatalf("wants %v, and in another order %v", to, other)
+		}
+		if to == nil {
+			return
+		}
+		data := false
+		for i := range good {
+			good[i].Voter = slices.Contains(to, good[i].Member)
+			data = data || good[i].Voter && !good[i].Witness
+		}
+		if !data || len(to)%2 == 0 && len(to) != eligible && len(to) != min(2*copies-1, eligible+gone) && len(to) > 2 {
+			t.Fatalf("wants %v", to)
+		}
+		leader := uint32(1)
+		if !slices.Contains(to, leader) {
+			leader = to[0]
+		}
+		again := New(0, copies).wanted(leader, good, eligible+gone, len(to), 0)
+		if len(to) != 2 && again != nil && copies > 1 {
+			t.Fatalf("wants %v, and then %v", to, again)
+		}
+	})
+}
+
 // TestReleased: a leader that votes alone waits for who has what was delivered, until it is gone, and for who may have
 // it (Q7).
 func TestReleased(t *testing.T) {
@@ -226,6 +394,19 @@ func TestReleased(t *testing.T) {
 	if r.Reset(); len(r.Released()) > 0 {
 		t.Errorf("another leader does not wait for %v", r.Released())
 	}
+	p = Peer{Member: 2, Stops: true}
+	tick(3*gone, true, "it stops, and is there")
+	p.Silent = presentTicks + 1
+	tick(1, false, "it has stopped")
+	p.Silent, p.Stops, p.Lag = 0, false, LagMax+1
+	tick(1, false, "it has come back, and lacks much")
+	p.Lag = 0
+	tick(1, true, "it lacks nothing any more")
+	p.Learner = true
+	tick(1, false, "it never votes")
+	p.Learner = false
+	tick(1, true, "it may vote again")
+	r.Reset()
 	p = Peer{Member: 2, Lag: LagMax + 1}
 	tick(gone, true, "heard of, and it may have what was delivered")
 	tick(1, false, "heard of for long, and it lacks much")

@@ -15,8 +15,8 @@ import (
 // meet. Version 4 goes on with an index to be built beside everything else: schema, table, name. Version 5 goes on with
 // a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
 // Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients; for
-// witnesses, roles, ranks and sites the rank, in two's complement, and the site; and with the list before that, if it is
-// the first change: number of members, then number, name and both addresses of each.
+// witnesses, roles, ranks and sites the rank, in two's complement, and the site; and with the list before that, if it
+// is the first change: number of members, then number, name and both addresses of each.
 const (
 	definitionVersion         = 1
 	definitionVersionDatabase = 2

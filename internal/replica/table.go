@@ -155,6 +155,17 @@ func (t *Table) Synced(now int64) (members []uint32) {
 	return members
 }
 
+// Stopping lists the other members that have told last that they stop, in ascending order.
+func (t *Table) Stopping() (members []uint32) {
+	for i := range t.rows {
+		if r := &t.rows[i]; r.status.State == Stopping {
+			members = append(members, r.member)
+		}
+	}
+	slices.Sort(members)
+	return members
+}
+
 // End is the end of the order as the other members have told it.
 type End struct {
 	Ordinal, Volume uint64

@@ -44,6 +44,22 @@ func TestAlive(t *testing.T) {
 	}
 }
 
+// TestStopping: who has told last that it stops does so, whether it is heard any more or not, until it tells something
+// else.
+func TestStopping(t *testing.T) {
+	x := table3()
+	x.Hear(100, 3, Status{State: Stopping}, 0, 0)
+	x.Hear(100, 2, Status{State: Stopping}, 0, 0)
+	x.Forget(2)
+	if got := x.Stopping(); !slices.Equal(got, []uint32{2, 3}) {
+		t.Errorf("%v stop", got)
+	}
+	x.Hear(200, 2, Status{State: Joining}, 0, 0)
+	if got := x.Stopping(); !slices.Equal(got, []uint32{3}) {
+		t.Errorf("%v stop", got)
+	}
+}
+
 // TestEarlierIncarnations is RE2: what was told before a restart, and comes behind what was told after it.
 func TestEarlierIncarnations(t *testing.T) {
 	for _, c := range []struct {

@@ -17,20 +17,22 @@ import (
 
 // Replica is a replica as it is shown.
 type Replica struct {
-	Node     *metrics.Registry // with all of its databases
-	Metrics  *metrics.Database
-	Members  func() []config.Member // those with a database, and witnesses
-	Hears    func(member uint32) bool
-	Name     func(member uint32) string
-	Leader   func() uint32
-	Voters   func() []uint32 // on the order
-	Ordinal  func() uint64
-	Applied  func() uint64
-	Peer     func(member uint32) (s peers.Status, alive bool)
-	Copies   func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
-	Settings func() *config.Limits
-	Levels   func() Levels
-	Votes    func() []Votes
+	Node    *metrics.Registry // with all of its databases
+	Metrics *metrics.Database
+	Members func() []config.Member // but for witnesses
+	Name    func(member uint32) string
+	// Witnesses are the members without a database.
+	Witnesses func() []config.Member
+	Hears     func(member uint32) bool // there is a connection
+	Leader    func() uint32
+	Voters    func() []uint32 // on the order
+	Ordinal   func() uint64
+	Applied   func() uint64
+	Peer      func(member uint32) (s peers.Status, alive bool)
+	Copies    func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
+	Settings  func() *config.Limits
+	Levels    func() Levels
+	Votes     func() []Votes
 	// Databases are those of this member.
 	Databases func() []Database
 	// Parts show themselves, by the name after tutti.
@@ -53,9 +55,9 @@ type Database struct {
 var columns = map[string][]string{
 	"status": {"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason",
 		"differs", "version"},
-	"members":   {"number", "member", "address", "clients"},
+	"members":   {"number", "member", "address", "clients", "role", "rank", "site"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
-	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies"},
+	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies", "role", "rank"},
 	"counters":  {"name", "value"},
 	"metrics":   {"name", "labels", "value", "help"},
 	"waits":     {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},
@@ -83,9 +85,9 @@ func (r *Replica) Show(name string) session.Result {
 	case "status":
 		out.Rows = r.status()
 	case "members":
-		for _, m := range r.Members() {
-			out.Rows = append(out.Rows,
-				[]string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients})
+		for _, m := range r.everybody() {
+			out.Rows = append(out.Rows, []string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients,
+				role(m), strconv.Itoa(m.Rank), m.Site})
 		}
 	case "databases":
 		out.Rows = r.databases()
@@ -110,15 +112,22 @@ func (r *Replica) Show(name string) session.Result {
 	return out
 }
 
+// everybody are the members and the witnesses.
+func (r *Replica) everybody() []config.Member { return slices.Concat(r.Members(), r.Witnesses()) }
+
+// role is what the order has made of a member.
+func role(m config.Member) string {
+	if m.Role == config.Voter {
+		return "voter"
+	}
+	return string(m.Role)
+}
+
 // status has one row per member.
 func (r *Replica) status() (rows [][]string) {
 	leader, voters, known, differs := r.Leader(), r.Voters(), r.Ordinal(), r.differs()
 	for _, m := range r.Members() {
 		s, alive := r.Peer(m.Member)
-		if m.Role == config.Witness {
-			rows = append(rows, r.witness(m))
-			continue
-		}
 		role := "follower"
 		switch {
 		case m.Member == leader:
@@ -145,6 +154,9 @@ func (r *Replica) status() (rows [][]string) {
 		rows = append(rows, []string{m.Name, m.Clients, role, string(s.State), strconv.FormatUint(s.Ordinal, 10),
 			strconv.FormatUint(s.Applied, 10), fmt.Sprint(known - min(known, s.Applied)),
 			admission.Millis(s.DelayMicros), because, why, differs[m.Member], s.Version})
+	}
+	for _, m := range r.Witnesses() {
+		rows = append(rows, r.witness(m))
 	}
 	return rows
 }

@@ -40,7 +40,10 @@ func shown(t *testing.T) *Replica {
 		Node: metrics.New(), Metrics: &metrics.Database{},
 		Members: func() []config.Member {
 			return []config.Member{{Member: 1, Name: "a", Clients: "a:1"}, {Member: 2, Name: "b"},
-				{Member: 3, Name: "c"}}
+				{Member: 3, Name: "c", Role: config.Learner, Rank: -1, Site: "far"}}
+		},
+		Witnesses: func() []config.Member {
+			return []config.Member{{Member: 4, Name: "w", Address: "w:1", Role: config.Witness}}
 		},
 		Name:    func(member uint32) string { return fmt.Sprint("node ", member) },
 		Leader:  func() uint32 { return 3 },
@@ -70,7 +73,8 @@ func shown(t *testing.T) *Replica {
 }
 
 // names are all that can be shown here.
-var names = []string{"status", "databases", "counters", "metrics", "waits", "limits", "applied", "locks", "votes"}
+var names = []string{"status", "members", "databases", "counters", "metrics", "waits", "limits", "applied", "locks",
+	"votes"}
 
 // TestColumns: what was announced is what comes (SH1), and what nobody knows is refused with the names there are.
 func TestColumns(t *testing.T) {
@@ -116,10 +120,19 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestMembers: the list, with roles, ranks and sites.
+func TestMembers(t *testing.T) {
+	const want = "[[1 a  a:1 voter 0 ] [2 b   voter 0 ] [3 c   learner -1 far] [4 w w:1  witness 0 ]]"
+	if got := fmt.Sprint(shown(t).Show("members").Rows); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestVotes: who votes in which database, and who is there.
 func TestVotes(t *testing.T) {
-	const want = "[[x 1 a yes yes 10s 1] [x 2 b no yes 10s 1] [x 3 c yes no 10s 1] " +
-		"[y 1 a no no never 0] [y 2 b no no never 0] [y 3 c no no never 0]]"
+	const want = "[[x 1 a yes yes 10s 1 voter 0] [x 2 b no yes 10s 1 voter 0] [x 3 c yes no 10s 1 learner -1] " +
+		"[x 4 w no no 10s 1 witness 0] [y 1 a no no never 0 voter 0] [y 2 b no no never 0 voter 0] " +
+		"[y 3 c no no never 0 learner -1] [y 4 w no no never 0 witness 0]]"
 	if got := fmt.Sprint(shown(t).Show("votes").Rows); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

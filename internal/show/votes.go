@@ -23,10 +23,10 @@ func (r *Replica) votes() (rows [][]string) {
 		if v.Expel > 0 {
 			after = v.Expel.String()
 		}
-		for _, m := range r.Members() {
+		for _, m := range r.everybody() {
 			rows = append(rows, []string{v.Database, strconv.FormatUint(uint64(m.Member), 10), m.Name,
 				said[slices.Contains(v.Voters, m.Member)], said[slices.Contains(v.There, m.Member)], after,
-				strconv.Itoa(v.Copies)})
+				strconv.Itoa(v.Copies), role(m), strconv.Itoa(m.Rank)})
 		}
 	}
 	return rows

@@ -101,7 +101,6 @@ func (m *member) start() {
 	})
 	must(err)
 	m.engine, m.up = e, true
-	m.w.witness.known(m)
 	if m.keeps = (replica.Retention{}); from != nil {
 		m.keeps = replica.NewRetention(from.Index)
 	}
@@ -166,7 +165,7 @@ func (m *member) tick(life uint64) {
 	m.w.after(d*m.w.swarm.clockRate[m.id-1]/1000, m.in(func() {
 		if m.w.now >= m.still || !m.w.faulty {
 			m.engine.Strain(m.w.swarm.scarce, m.w.swarm.stuck)
-			m.w.truth.voting.removal.look(m)
+			m.w.truth.voting.look(m)
 			m.engine.Tick()
 			m.w.truth.voting.ticked(m)
 			m.wake()

@@ -43,21 +43,18 @@ func newRemoval(w *world) (r removal) {
 	return r
 }
 
-// list is what a member knows of who the members are, and who is gone; nil: that nothing has changed.
-func (r *removal) list(m *member) (list, gone []uint32) {
+// list is what a member knows of who the members are, and who is gone.
+func (r *removal) list(m *member) (list engine.List) {
 	now, i := m.w.now, m.id-1
 	if r.member == 0 || now < r.from[i] {
-		return nil, nil
+		return list
 	}
 	for _, o := range m.w.members {
 		if o.id != r.member || now >= r.until[i] {
-			list = append(list, o.id)
+			list.Members = append(list.Members, engine.Listed{Member: o.id})
 		} else {
-			gone = append(gone, o.id)
+			list.Gone = append(list.Gone, o.id)
 		}
 	}
-	return list, gone
+	return list
 }
-
-// look has a member's engine go by the list.
-func (r *removal) look(m *member) { engine.VotingOf(m.engine).Of(r.list(m)) }

@@ -33,6 +33,7 @@ type voting struct {
 	begun     int64 // since when that change may have been proposed
 	healed    int64 // when a majority was
 	removal   removal
+	ranks     ranks
 }
 
 func newVoting(w *world) voting {
@@ -51,7 +52,15 @@ func newVoting(w *world) voting {
 			v.copies = 0
 		}
 	}
+	if v.goneTicks > 0 {
+		v.ranks = newRanks(w)
+	}
 	return v
+}
+
+// look has a member's engine go by the list of members as it knows it.
+func (v *voting) look(m *member) {
+	engine.VotingOf(m.engine).Of(m.w.witness.listed(v.ranks.known(m, v.removal.list(m))))
 }
 
 // begin has members be down for long, one after the other, beside all other faults.
@@ -150,7 +159,7 @@ func (v *voting) enough(w *world, order []int) int {
 		return cmp.Or(cmp.Compare(v.behind(now, w.members[a]), v.behind(now, w.members[b])),
 			cmp.Compare(v.silent(now, a), v.silent(now, b)))
 	})
-	view := quorum.View{Changes: true, MinCopies: v.copies}
+	view := quorum.View{Changes: true, MinCopies: v.copies, Roles: v.ranks.roles()}
 	for i, m := range w.members {
 		view.Members = append(view.Members, m.id)
 		if v.silent(now, i) == 0 {

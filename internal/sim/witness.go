@@ -10,6 +10,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/quorum"
 )
 
 // In some runs there is a witness beside the members: what core.Keeper does at one, around the real order. It crashes,
@@ -336,11 +337,16 @@ func (w *world) diskOf(id uint32) *disk {
 // leads reports whether it leads, as far as a member knows.
 func (k *witness) leads(m *member) bool { return k != nil && m.engine.View().Leader == k.id }
 
-// known has a member's engine know of it.
-func (k *witness) known(m *member) {
-	if k != nil {
-		engine.VotingOf(m.engine).Witnesses([]uint32{k.id})
+// listed is a list of the members with the witness, if there is one.
+func (k *witness) listed(list engine.List) engine.List {
+	if k == nil {
+		return list
 	}
+	for _, m := range k.w.members {
+		list.Members = append(list.Members, engine.Listed{Member: m.id})
+	}
+	list.Members = append(list.Members, engine.Listed{Member: k.id, Role: quorum.Role{Witness: true}})
+	return list
 }
 
 func (k *witness) String() string { return fmt.Sprintf("witness %d.%d", k.id, k.life) }

@@ -9,6 +9,8 @@
 //	now    After drain_timeout, or when it is told so, the sessions that are left are ended wherever they are. Where
 //	       the log decides on a COMMIT, the session waits for that, for a while; then its client is told that the
 //	       outcome is unknown (40003).
+//	stay   If the others cannot go on without this one, which votes alone, and one of them is about to take its place,
+//	       that is waited for, until drain_timeout is over.
 //	end    The lives end, then PostgreSQL is stopped.
 //
 // Neighbours: node runs it, and is the House whose clients leave.
@@ -24,4 +26,6 @@
 //	     words no longer than these may take.
 //	ST4  Whatever the clients did, what they have left behind is settled, and the node ends.
 //	ST5  A signal only ever hurries the end on: it is never taken back.
+//	ST6  A node whose vote the others need stays until they have it, no longer than drain_timeout, and not if it is
+//	     told to hurry.
 package stopping

@@ -27,6 +27,8 @@ type House interface {
 	Dismiss()
 	// End ends the sessions that are left, and reports whether the log still decides on a transaction of some of them.
 	End() (deciding bool)
+	// Needed reports whether the other members cannot go on without this one yet, and are about to be able to.
+	Needed() bool
 	// Settle waits for a while until what sessions which have left had to say to the other members is said.
 	Settle()
 	// Gone is closed when there is nobody left to wait for.
@@ -91,6 +93,7 @@ func (s *Stops) Run(ctx context.Context, log *slog.Logger, drain func() time.Dur
 		return
 	}
 	defer h.Settle()
+	until := time.Now().Add(patience)
 	log.Info("stopping: clients are told to leave", "sessions", h.Clients(), "drain_timeout", patience)
 	if patience > 0 && h.Clients() > 0 {
 		h.HandOver()
@@ -101,6 +104,24 @@ func (s *Stops) Run(ctx context.Context, log *slog.Logger, drain func() time.Dur
 	if left := h.Clients(); left > 0 {
 		log.Warn("stopping: sessions are ended that have not left", "sessions", left)
 		seeOff(h)
+	}
+	s.stay(h, until)
+}
+
+// stay waits until the other members can go on without this one.
+func (s *Stops) stay(h House, until time.Time) {
+	over := time.NewTimer(time.Until(until))
+	defer over.Stop()
+	for h.Needed() {
+		select {
+		case <-s.now:
+			return
+		case <-over.C:
+			return
+		case <-h.Gone():
+			return
+		case <-time.After(Poll):
+		}
 	}
 }
 

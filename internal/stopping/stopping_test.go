@@ -21,6 +21,7 @@ type rooms struct {
 	stops    *Stops
 	clients  atomic.Int64
 	deciding atomic.Bool
+	needed   atomic.Int64 // for so many looks
 	gone     chan struct{}
 
 	mu     sync.Mutex
@@ -55,6 +56,13 @@ func (h *rooms) Dismiss() {
 func (h *rooms) End() bool {
 	h.note("ends")
 	return h.deciding.Load()
+}
+func (h *rooms) Needed() bool {
+	is := h.needed.Add(-1) >= 0
+	if is {
+		h.note("stays")
+	}
+	return is
 }
 func (h *rooms) Settle()               { h.note("settles") }
 func (h *rooms) Gone() <-chan struct{} { return h.gone }
@@ -101,6 +109,44 @@ func TestRun(t *testing.T) {
 		<-over
 		if got := strings.Join(h.did, ", "); got != c.did || time.Since(began) < c.least || !h.stops.Refuses() {
 			t.Errorf("%s: %s after %s, want %s", name, got, time.Since(began), c.did)
+		}
+	}
+}
+
+// TestNeeded: a node that the others need stays until they do not, or drain_timeout is over, or it is told to hurry
+// (ST6).
+func TestNeeded(t *testing.T) {
+	const drain = 200 * time.Millisecond
+	for name, c := range map[string]struct { // order-free: each for itself
+		looks   int64
+		drain   time.Duration
+		clients int64
+		hurried bool
+		stays   bool
+		least   time.Duration
+		most    time.Duration
+	}{
+		"not at all":  {looks: 0, drain: time.Hour, most: drain},
+		"for a while": {looks: 3, drain: time.Hour, stays: true, most: drain},
+		"for ever":    {looks: 1e9, drain: drain, stays: true, least: drain, most: time.Minute},
+		"for ever, and clients stay": {looks: 1e9, drain: drain, clients: 1, stays: true, least: drain,
+			most: 2 * drain},
+		"for ever, and it hurries": {looks: 1e9, drain: time.Hour, hurried: true, stays: true, most: time.Minute},
+		"no time is given":         {looks: 1e9, stays: true, most: drain},
+	} {
+		h := &rooms{stops: New(), gone: make(chan struct{}), leaves: "ends"}
+		h.needed.Store(c.looks)
+		h.clients.Store(c.clients)
+		if c.hurried {
+			time.AfterFunc(50*time.Millisecond, h.stops.StopNow)
+		}
+		began := time.Now()
+		h.stops.Drain()
+		h.stops.Run(t.Context(), slog.New(slog.DiscardHandler), func() time.Duration { return c.drain },
+			func() House { return h })
+		if took, stays := time.Since(began), slices.Contains(h.did, "stays"); stays != c.stays || took < c.least ||
+			took > c.most {
+			t.Errorf("%s: it stays %v, and ends after %s", name, stays, took)
 		}
 	}
 }

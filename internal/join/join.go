@@ -124,7 +124,11 @@ func Join(ctx context.Context, o Options, out io.Writer) error {
 	if at < 0 {
 		return fmt.Errorf("join: %s was added, and the cluster does not list it: is it being removed?", o.Name)
 	}
-	if err := o.write(c, list[at], list); err != nil {
+	self := list[at]
+	list = slices.DeleteFunc(list, func(m config.Member) bool {
+		return m.Role == config.Witness && m.Member != self.Member
+	})
+	if err := o.write(c, self, list); err != nil {
 		return err
 	}
 	what := "it copies the databases"
@@ -132,7 +136,7 @@ func Join(ctx context.Context, o Options, out io.Writer) error {
 		what = "it gets the log"
 	}
 	_, err = fmt.Fprintf(out, "%s is member %d of cluster %s. Start it, and %s:\n\n    tutti node --config %s\n", o.Name,
-		list[at].Member, c.Cluster, what, filepath.Join(o.Dir, configName))
+		self.Member, c.Cluster, what, filepath.Join(o.Dir, configName))
 	return err
 }
 
@@ -183,22 +187,22 @@ func (o *Options) enlist(ctx context.Context, database string) ([]config.Member,
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// members asks who they are that have a database.
+// members asks who they are.
 func members(ctx context.Context, conn *pgconn.PgConn) (list []config.Member, err error) {
 	results, err := conn.Exec(ctx, "SHOW tutti.members").ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("join: ask who the members are: %w", err)
 	}
 	for _, row := range results[0].Rows {
-		if len(row) > 4 && config.Role(row[4]) == config.Witness {
-			continue
-		}
 		n, err := strconv.ParseUint(string(row[0]), 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("join: the node tells of member %q", row[0])
 		}
-		list = append(list, config.Member{Member: uint32(n), Name: string(row[1]), Address: string(row[2]),
-			Clients: string(row[3])})
+		m := config.Member{Member: uint32(n), Name: string(row[1]), Address: string(row[2]), Clients: string(row[3])}
+		if len(row) > 4 && config.Role(row[4]) == config.Witness {
+			m.Role = config.Witness
+		}
+		list = append(list, m)
 	}
 	return list, nil
 }

@@ -43,6 +43,45 @@ func adopts(m uint32, items ...Item) *Facts {
 	return f
 }
 
+// watches makes a witness's facts.
+func watches(f *Facts) *Facts {
+	f.Witness, f.Settings = true, nil
+	return f
+}
+
+// TestDecideWitness: a witness makes its log when all have said that they know of none, and one that it was added.
+func TestDecideWitness(t *testing.T) {
+	added := works(2, 4, nil)
+	added.Later = []uint32{1}
+	knows := works(2, 4, map[uint32]uint64{1: 3})
+	knows.Later = []uint32{1}
+	own := watches(empty(1))
+	own.Later, own.Listed = []uint32{1}, []uint32{1}
+	wrong := watches(empty(1))
+	wrong.Later = []uint32{1}
+	for _, c := range []struct {
+		what   string
+		own    *Facts
+		others []*Facts // of members 2 and 3
+		do     Do
+		why    string
+	}{
+		{"it was added", own, []*Facts{added, works(3, 1, nil)}, Create, ""},
+		{"it was not, as far as they know", own, []*Facts{works(2, 4, nil), works(3, 1, nil)}, Wait, "no member has said"},
+		{"one does not answer", own, []*Facts{added, nil}, Wait, "node3 did not answer yet"},
+		{"it has lost its log", own, []*Facts{knows, nil}, Ask, "node2 knows its incarnation 3"},
+		{"it is to have a database", wrong, []*Facts{added, works(3, 1, nil)}, Refuse, "take witness out"},
+	} {
+		var others []Heard
+		for i, f := range c.others {
+			others = append(others, Heard{uint32(i + 2), f})
+		}
+		if d := Decide(c.own, others, name); d.Do != c.do || !strings.Contains(d.Why, c.why) {
+			t.Errorf("%s: %v, %s; want %v, %q", c.what, d.Do, d.Why, c.do, c.why)
+		}
+	}
+}
+
 // TestDecide is the rule, case by case (B1, B4).
 func TestDecide(t *testing.T) {
 	table := Item{"the content of public.t", "3 rows"}
@@ -146,6 +185,12 @@ func TestJudge(t *testing.T) {
 	knows := map[uint32]uint64{2: 3}
 	later1 := works(1, 1, knows)
 	later1.Later = []uint32{2}
+	listed := works(1, 1, nil)
+	listed.Later, listed.Listed = []uint32{2}, []uint32{2}
+	level := func(f *Facts) *Facts {
+		f.Level = Level
+		return f
+	}
 	other := works(2, 5, nil)
 	other.Settings = settings("200")
 	later := works(2, 5, nil)
@@ -171,6 +216,12 @@ func TestJudge(t *testing.T) {
 		{"a life before there were numbers", works(1, 1, knows), life(works(2, 3, nil), 8), ""},
 		{"an older release, added by the order", later1, works(2, 5, nil),
 			"runs a release that does not know of that"},
+		{"a witness", listed, level(watches(works(2, 5, nil))), ""},
+		{"a witness of which it has not heard yet", works(1, 1, nil), watches(works(2, 5, nil)), ""},
+		{"a member with a database that is to be a witness", listed, level(works(2, 5, nil)),
+			"node2 is a witness, and its node is to have a database"},
+		{"a witness that is to have a database", later1, level(watches(works(2, 5, nil))),
+			"node2 is a member with a database, and its node is a witness"},
 		{"other settings", works(1, 1, knows), other,
 			"certify_keys is 100 at node1 and 200 at node2: it must be the same at all members"},
 	} {

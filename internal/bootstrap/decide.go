@@ -49,6 +49,9 @@ func Decide(own *Facts, others []Heard, name Names) Decision {
 	if slices.ContainsFunc(others, func(o Heard) bool {
 		return o.Facts != nil && slices.Contains(o.Facts.Later, own.Member)
 	}) {
+		if err := mistaken(own, own, name); err != nil {
+			return Decision{Do: Refuse, Why: err.Error()}
+		}
 		return joins(own, others, name)
 	}
 	if own.Witness {

@@ -39,6 +39,7 @@ type Facts struct {
 	// Later are the members that the order has added, as far as it knows, and Roster is who they all are, for who has
 	// no log and so hears of no change; its owner's form.
 	Later  []uint32        `json:"later,omitempty"`
+	Listed []uint32        `json:"-"` // those of them that are witnesses; of one's own alone
 	Roster json.RawMessage `json:"roster,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`

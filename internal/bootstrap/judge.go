@@ -27,7 +27,24 @@ func Judge(own, theirs *Facts, name Names) error {
 		return fmt.Errorf("%s was added by the order, and runs a release that does not know of that: run the "+
 			"one of %s there", name(theirs.Member), name(own.Member))
 	}
+	if err := mistaken(own, theirs, name); err != nil {
+		return err
+	}
 	return differ(own, theirs, name)
+}
+
+// mistaken says that a node is none of the kind that the order has made its member.
+func mistaken(own, theirs *Facts, name Names) error {
+	is := slices.Contains(own.Listed, theirs.Member)
+	switch {
+	case is && !theirs.Witness:
+		return fmt.Errorf("%s is a witness, and its node is to have a database: set witness = true in its configuration",
+			name(theirs.Member))
+	case theirs.Witness && !is && slices.Contains(own.Later, theirs.Member):
+		return fmt.Errorf("%s is a member with a database, and its node is a witness: take witness out of its "+
+			"configuration", name(theirs.Member))
+	}
+	return nil
 }
 
 // Outdated says why this member must not go on with the log it has, by what another one knows of it; nil if it may.

@@ -253,6 +253,9 @@ func (s *Standing) now() bootstrap.Facts {
 	f, r := s.own, s.config.Roster()
 	if r != nil {
 		f.Later, f.Roster = r.Later, rosterOf(s.config)
+		for _, m := range r.Witnesses {
+			f.Listed = append(f.Listed, m.Member)
+		}
 		f.Settings = slices.DeleteFunc(slices.Clone(f.Settings), func(x bootstrap.Setting) bool {
 			return x.Name == listOfMembers
 		})

@@ -52,8 +52,8 @@ func joinCommand() *cobra.Command {
 func witnessCommand() *cobra.Command {
 	return joins(join.Options{Witness: true}, &cobra.Command{
 		Use: "witness", Short: "Add a member without a database to a cluster, and make its directory",
-		Long: "Adds a witness to a cluster that was begun with tutti init: a member that votes and keeps the log, and " +
-			"has no\nPostgreSQL and no clients. With it, either of two others may be lost. It is run as any node " +
+		Long: "Adds a witness to a cluster that was begun with tutti init: a member that votes and keeps the log, " +
+			"and has no\nPostgreSQL and no clients. With it, either of two others may be lost. It is run as any node " +
 			"(tutti node).\nThis may be run again if it fails. PGPASSWORD is the password of --username.",
 	})
 }

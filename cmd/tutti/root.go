@@ -31,7 +31,8 @@ func rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
-		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), witnessCommand(), nodeCommand(), memberCommand(), statusCommand(),
+		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), witnessCommand(), nodeCommand(), memberCommand(),
+			statusCommand(),
 			checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(), versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {

@@ -67,7 +67,8 @@ func TestDecideWitness(t *testing.T) {
 		why    string
 	}{
 		{"it was added", own, []*Facts{added, works(3, 1, nil)}, Create, ""},
-		{"it was not, as far as they know", own, []*Facts{works(2, 4, nil), works(3, 1, nil)}, Wait, "no member has said"},
+		{"it was not, as far as they know", own, []*Facts{works(2, 4, nil), works(3, 1, nil)}, Wait,
+			"no member has said"},
 		{"one does not answer", own, []*Facts{added, nil}, Wait, "node3 did not answer yet"},
 		{"it has lost its log", own, []*Facts{knows, nil}, Ask, "node2 knows its incarnation 3"},
 		{"it is to have a database", wrong, []*Facts{added, works(3, 1, nil)}, Refuse, "take witness out"},

@@ -38,8 +38,8 @@ func mistaken(own, theirs *Facts, name Names) error {
 	is := slices.Contains(own.Listed, theirs.Member)
 	switch {
 	case is && !theirs.Witness:
-		return fmt.Errorf("%s is a witness, and its node is to have a database: set witness = true in its configuration",
-			name(theirs.Member))
+		return fmt.Errorf("%s is a witness, and its node is to have a database: set witness = true in its "+
+			"configuration", name(theirs.Member))
 	case theirs.Witness && !is && slices.Contains(own.Later, theirs.Member):
 		return fmt.Errorf("%s is a member with a database, and its node is a witness: take witness out of its "+
 			"configuration", name(theirs.Member))

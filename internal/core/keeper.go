@@ -2,12 +2,9 @@ package core
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"go.etcd.io/raft/v3"
 
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -170,13 +167,10 @@ func (k *Keeper) compact() error {
 	}
 	decided, _, stored := k.order.Stored()
 	to := min(decided, k.o.Disk.Surplus(k.o.Retention))
-	if !stored || to == 0 {
-		return nil
-	}
-	if err := k.o.Disk.Compact(to); err != nil && !errors.Is(err, raft.ErrCompacted) {
+	if first, err := k.o.Disk.FirstIndex(); err != nil || !stored || to < first {
 		return err
 	}
-	return nil
+	return k.o.Disk.Compact(to)
 }
 
 func (k *Keeper) sendAll(messages []ordering.Message) {

@@ -63,7 +63,8 @@ func (r *Retired) Add(id, dropped uint64) error {
 		disk, err := standing.OpenLog(dir, r.o.Config, r.o.Faults)
 		if err == nil {
 			send := func(to uint32, word []byte) bool { return r.o.Send(to, id, word) }
-			x.order, err = core.NewKeeper(core.KeeperOptions{Member: r.o.Config.Member, Disk: disk, Send: send, Log: r.o.Log})
+			x.order, err = core.NewKeeper(core.KeeperOptions{Member: r.o.Config.Member, Disk: disk, Send: send,
+				Log: r.o.Log})
 		}
 		if err != nil {
 			cancel()

@@ -135,8 +135,8 @@ func Join(ctx context.Context, o Options, out io.Writer) error {
 	if o.Witness {
 		what = "it gets the log"
 	}
-	_, err = fmt.Fprintf(out, "%s is member %d of cluster %s. Start it, and %s:\n\n    tutti node --config %s\n", o.Name,
-		self.Member, c.Cluster, what, filepath.Join(o.Dir, configName))
+	_, err = fmt.Fprintf(out, "%s is member %d of cluster %s. Start it, and %s:\n\n    tutti node --config %s\n",
+		o.Name, self.Member, c.Cluster, what, filepath.Join(o.Dir, configName))
 	return err
 }
 
@@ -240,8 +240,8 @@ func (o *Options) write(c common, self config.Member, list []config.Member) erro
 		return err
 	}
 	n := node{Cluster: c.Cluster, Database: c.Database, Member: self.Member, DataDir: dataName, Listen: o.Listen,
-		MemberListen: o.MemberListen, Witness: o.Witness, SecretFile: filepath.Join(o.Dir, secretName), MemberTLS: config.MemberTLS(files),
-		Members: list}
+		MemberListen: o.MemberListen, Witness: o.Witness, SecretFile: filepath.Join(o.Dir, secretName),
+		MemberTLS: config.MemberTLS(files), Members: list}
 	n.Postgres.BinDir, n.Postgres.AllowTrust = o.BinDir, o.AllowTrust
 	text, err := toml.Marshal(n)
 	if err != nil {

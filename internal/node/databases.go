@@ -133,7 +133,7 @@ func (t *tenure) forgetDropped(ctx context.Context) error {
 }
 
 // listed lists the databases for a member that has none (standing.Standing.Lists).
-func (t *tenure) listed(ctx context.Context) (list standing.Listed, err error) {
+func listed(ctx context.Context, t *tenure) (list standing.Listed, err error) {
 	main := t.life(mainGroup)
 	if main == nil {
 		return list, t.notBegun()

@@ -30,20 +30,12 @@ func (o *Order) Gone(member uint32) {
 		if v != uint64(member) {
 			s.rivals++
 		}
-		if v != uint64(member) && o.before(uint32(v)) {
+		if v != uint64(member) && o.witnesses.before(uint32(v), o.member) {
 			s.rank++
 		}
 	}
 	o.next = s
 	o.stand()
-}
-
-// before reports whether another member stands before this one. Witnesses come last.
-func (o *Order) before(other uint32) bool {
-	if witness := slices.Contains(o.witnesses, other); witness != o.witness {
-		return o.witness
-	}
-	return other < o.member
 }
 
 // stand has this member stand for election if it is its turn.

@@ -91,8 +91,7 @@ type Order struct {
 	claims     claims
 	changes    changes
 	alone      alone
-	witness    bool // this member is one
-	witnesses  []uint32
+	witnesses  witnesses
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
 	leads      uint64                 // the tick since which this member leads, or has not been away itself
@@ -168,7 +167,7 @@ func New(o Options) (*Order, error) {
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
 		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
 		claims: newClaims(o.Author, o.Member, conf), changes: changes{state: conf, unread: last},
-		alone: alone{waits: o.Alone}, witness: o.Witness,
+		alone: alone{waits: o.Alone}, witnesses: witnesses{self: o.Witness},
 		heard: map[uint32]uint64{}, readmitted: map[uint32]readmission{}}, nil
 }
 
@@ -177,7 +176,7 @@ func (o *Order) Tick() {
 	o.node.Tick()
 	o.ticks++
 	o.stand()
-	o.yield()
+	o.witnesses.yield(o)
 }
 
 // ErrMessage is wrapped by Step's errors: the bytes were not a message for this member.
@@ -196,7 +195,7 @@ func (o *Order) Step(from uint32, data []byte) error {
 		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
 		o.heard[from] = o.ticks
 	}
-	if m.GetType() == pb.MsgSnap && !o.witness && o.lacks(m) {
+	if m.GetType() == pb.MsgSnap && !o.witnesses.self && o.lacks(m) {
 		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {
@@ -301,7 +300,7 @@ func (o *Order) Ready() Ready {
 		o.Release()
 	}
 	o.ready, o.stepped, o.began = o.node.Ready(), false, o.ticks
-	begins := o.anew()
+	begins := o.witnesses.anew(o)
 	if n := len(o.ready.Entries); n > 0 {
 		o.last = o.ready.Entries[n-1].GetIndex()
 	}
@@ -324,7 +323,7 @@ func (o *Order) Ready() Ready {
 		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) {
 			continue
 		}
-		m = o.introduced(m)
+		m = o.witnesses.introduced(o, m)
 		data, err := proto.Marshal(m)
 		if err != nil {
 			panic(fmt.Sprintf("ordering: marshal %s: %v", m.GetType(), err))

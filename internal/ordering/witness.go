@@ -14,17 +14,23 @@ type Begins struct {
 	State       *ConfState // the configuration behind it
 }
 
-// Witnesses says who only keeps the log.
-func (o *Order) Witnesses(members []uint32) { o.witnesses = members }
+// witnesses are the members that only keep the log, as far as this one knows.
+type witnesses struct {
+	self bool // this member is one
+	all  []uint32
+}
+
+// Witnesses says who they are.
+func (o *Order) Witnesses(members []uint32) { o.witnesses.all = members }
 
 // introduced is a message as it is sent. A witness that has nothing of the log, or lacks what this leader has dropped,
 // is told where the log is now: it needs nothing of what was before.
-func (o *Order) introduced(m *pb.Message) *pb.Message {
+func (w *witnesses) introduced(o *Order, m *pb.Message) *pb.Message {
 	nothing := m.GetType() == pb.MsgApp && m.GetIndex() == 0
-	if !nothing && m.GetType() != pb.MsgSnap || !slices.Contains(o.witnesses, uint32(m.GetTo())) {
+	if !nothing && m.GetType() != pb.MsgSnap || !slices.Contains(w.all, uint32(m.GetTo())) {
 		return m
 	}
-	at := o.now()
+	at := takenIn(o)
 	if planted == "witness-told-of-undecided" {
 		at.Index, at.Term = o.last, o.view.Term
 	}
@@ -35,8 +41,8 @@ func (o *Order) introduced(m *pb.Message) *pb.Message {
 		Metadata: &pb.SnapshotMetadata{Index: &at.Index, Term: &at.Term, ConfState: at.State}}}
 }
 
-// now is the last entry of which raft has taken in that it is decided.
-func (o *Order) now() Begins {
+// takenIn is the last entry of which raft has taken in that it is decided.
+func takenIn(o *Order) Begins {
 	if n := len(o.ready.CommittedEntries); n > 0 {
 		e := o.ready.CommittedEntries[n-1]
 		return Begins{Index: e.GetIndex(), Term: e.GetTerm(), State: o.changes.state}
@@ -49,12 +55,12 @@ func (o *Order) now() Begins {
 }
 
 // anew has this witness go on with a log that begins elsewhere, if the Ready says so.
-func (o *Order) anew() *Begins {
+func (w *witnesses) anew(o *Order) *Begins {
 	if raft.IsEmptySnap(o.ready.Snapshot) {
 		return nil
 	}
 	at := o.ready.Snapshot.GetMetadata()
-	if !o.witness {
+	if !w.self {
 		panic(fmt.Sprintf("ordering: the log begins anew behind entry %d", at.GetIndex()))
 	}
 	o.last = at.GetIndex()
@@ -70,15 +76,15 @@ func (o *Order) anew() *Begins {
 const heirTicks = 10
 
 // yield has a witness that leads give the lead to who has a database and answers: of these who lacks least (O11).
-func (o *Order) yield() {
-	if !o.witness || planted == "witness-keeps-the-lead" {
+func (w *witnesses) yield(o *Order) {
+	if !w.self || planted == "witness-keeps-the-lead" {
 		return
 	}
 	var heir *Peer
 	peers, _ := o.Peers()
 	for i := range peers {
 		p := &peers[i]
-		if p.Voter && p.Member != o.member && !slices.Contains(o.witnesses, p.Member) && p.Lag < o.last &&
+		if p.Voter && p.Member != o.member && !slices.Contains(w.all, p.Member) && p.Lag < o.last &&
 			p.Silent <= heirTicks && (heir == nil || p.Lag < heir.Lag) {
 			heir = p
 		}
@@ -86,4 +92,12 @@ func (o *Order) yield() {
 	if heir != nil {
 		o.HandOver(heir.Member)
 	}
+}
+
+// before reports whether one member stands before this one. Witnesses come last.
+func (w *witnesses) before(other, own uint32) bool {
+	if witness := slices.Contains(w.all, other); witness != w.self {
+		return w.self
+	}
+	return other < own
 }

@@ -47,7 +47,8 @@ func TestWitness(t *testing.T) {
 	ps := withWitness(t)
 	a, b, w := ps[0], ps[1], ps[2]
 	if at := w.first(t); at < 2 || len(w.delivered) > 0 || fmt.Sprint(w.Readers()) != "[1 2 3]" {
-		t.Fatalf("the log of the witness begins behind entry %d, %v get it, it was given %q", at, w.Readers(), w.delivered)
+		t.Fatalf("the log of the witness begins behind entry %d, %v get it, it was given %q", at, w.Readers(),
+			w.delivered)
 	}
 	a.Vote([]uint32{1, 2, 3}, nil, nil)
 	beat(t, ps, 0)
@@ -130,7 +131,8 @@ func TestWitnessBehind(t *testing.T) {
 	}
 }
 
-// TestWitnessFromTheBeginning: where nothing is decided yet a witness gets what there is, as it may be needed to decide.
+// TestWitnessFromTheBeginning: where nothing is decided yet a witness gets what there is, as it may be needed to decide
+// that.
 func TestWitnessFromTheBeginning(t *testing.T) {
 	ps := peers(t, 3)
 	o, err := New(Options{Member: 3, Storage: ps[2].store, Witness: true})
@@ -150,13 +152,12 @@ func TestWitnessFromTheBeginning(t *testing.T) {
 
 // TestWitnessStandsLast: when a leader ends, a witness stands behind the others, whatever its number is.
 func TestWitnessStandsLast(t *testing.T) {
-	o := start(t, 3, raft.NewMemoryStorage())
-	if o.Witnesses([]uint32{1}); o.before(1) || !o.before(2) || o.before(4) {
+	w := witnesses{all: []uint32{1}}
+	if w.before(1, 3) || !w.before(2, 3) || w.before(4, 3) {
 		t.Error("a member stands in another turn than by its number, or behind a witness")
 	}
-	o.witness = true
-	o.Witnesses([]uint32{3, 5})
-	if !o.before(4) || o.before(5) {
+	w = witnesses{self: true, all: []uint32{3, 5}}
+	if !w.before(4, 3) || w.before(5, 3) {
 		t.Error("a witness stands before a member, or behind a witness of a higher number")
 	}
 }

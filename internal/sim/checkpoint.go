@@ -124,7 +124,7 @@ func (m *member) isLost() bool {
 		return false
 	}
 	m.w.stats.LostMembers++
-	disk := m.w.diskOf(l.Leader)
+	disk := diskOf(m.w, l.Leader)
 	lostToo := disk.most == 0 // the disk of who has said it
 	if !lostToo && l.Have >= disk.begins && l.Have+m.w.swarm.keepEntries >= disk.most {
 		m.w.violation("%v: is lost at entry %d, and member %d, which had %d entries, keeps %d", m, l.Have, l.Leader,
@@ -190,7 +190,7 @@ func copied(m, donor *member) {
 	m.db = donor.db.clone(m)
 	switch m.w.o.Planted {
 	case "copied-without-log":
-		m.disk = newDisk(m.w.voters())
+		m.disk = newDisk(voters(m.w))
 	case "copied-without-votes":
 		m.disk.durable(write{state: &ordering.HardState{Term: new(uint64), Vote: new(uint64), Commit: new(uint64)}})
 	}

@@ -46,7 +46,7 @@ func newPeers(m *member) *peers {
 		o.Members = append(o.Members, other.id)
 	}
 	p := &peers{m: m, all: o.Members, table: replica.NewTable(o), rule: lead.New(lead.Options{WroteMin: 3}),
-		words: replica.NewContact(uint32(m.w.voters()))}
+		words: replica.NewContact(uint32(voters(m.w)))}
 	p.throttle = newThrottle(m)
 	p.witnessed = -silentMicros
 	p.arrived = make([]arrival, len(m.w.members))
@@ -136,7 +136,7 @@ func (p *peers) stands(s *replica.Status) {
 			behind = max(behind, a.ordinal-min(a.ordinal, m.engine.Applied()))
 		}
 	}
-	if m.w.witness != nil && m.w.now-p.witnessed < freshMicros {
+	if m.w.truth.voting.witness != nil && m.w.now-p.witnessed < freshMicros {
 		heard++
 	}
 	if is.Refuses(replica.Want{}) == replica.Ready && 2*heard <= len(voters) {
@@ -167,7 +167,7 @@ func (p *peers) check() {
 // missed has the members that m was linked with find out soon that it has ended, if it still has by then. A faulty one
 // takes somebody for ended now and then who has not.
 func (m *member) missed() {
-	m.w.witness.misses(m)
+	m.w.truth.voting.witness.misses(m)
 	for _, o := range m.w.members {
 		if !m.linked(o) || m.w.rnd.chance(300) {
 			continue

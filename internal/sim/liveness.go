@@ -36,9 +36,7 @@ func (w *world) advance() {
 		w.healMajority()
 	case phaseAll:
 		w.core = w.present()
-		if w.witness != nil {
-			w.witness.well()
-		}
+		w.truth.voting.witness.well()
 		w.net.heal()
 		for _, m := range w.members {
 			w.mend(m)
@@ -55,16 +53,15 @@ func (w *world) healMajority() {
 	w.truth.voting.healed = w.now
 	enough := w.truth.voting.enough(w, order)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.members[a].lacks(), w.members[b].lacks()) })
-	if w.witness != nil {
-		enough = w.witness.heal(order)
+	k := w.truth.voting.witness
+	if k != nil {
+		enough = k.heal(order)
 	}
 	w.core = nil
 	for _, i := range order[:enough] {
 		w.core = append(w.core, w.members[i])
 	}
-	if w.witness != nil {
-		w.witness.cutOff(order[enough:])
-	}
+	k.cutOff(order[enough:])
 	cut := newLinks(n)
 	var flapping []int
 	for _, i := range order[enough:] {
@@ -194,7 +191,7 @@ func (w *world) converged() bool {
 	}
 	list := w.present()
 	for _, m := range list {
-		if !m.up || !m.open || m.group != nil || w.witness.leads(m) {
+		if !m.up || !m.open || m.group != nil || w.truth.voting.witness.leads(m) {
 			return false
 		}
 		e := m.engine

@@ -34,7 +34,7 @@ type loss struct {
 func (w *world) loseDisk(seed uint64) {
 	r := newRandom(mix(seed ^ 0xd15c))
 	planted := slices.Contains(lostDiskBugs, w.o.Planted)
-	if !planted && (!w.apart("") || r.intn(lostDiskOneIn) > 0) || len(w.members) < 3 || w.witness != nil {
+	if !planted && (!w.apart("") || r.intn(lostDiskOneIn) > 0) || len(w.members) < 3 || w.truth.voting.witness != nil {
 		return
 	}
 	m := w.members[r.intn(len(w.members))]
@@ -58,7 +58,7 @@ func (w *world) loseDisk(seed uint64) {
 		}
 		m.db.die()
 		m.db = newDatabase(w, m, w.base(m.id))
-		m.disk = newDisk(w.voters())
+		m.disk = newDisk(voters(w))
 		m.disk.empty = true
 		m.startLater(r.between(1000, 300_000))
 	})

@@ -153,7 +153,7 @@ func (m *member) gather() {
 
 func (m *member) frames(fs []ordering.Message) {
 	for _, f := range fs {
-		if k := m.w.witness; k != nil && f.To == k.id {
+		if k := m.w.truth.voting.witness; k != nil && f.To == k.id {
 			k.take(m, f.Data)
 			continue
 		}

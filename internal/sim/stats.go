@@ -30,8 +30,8 @@ type Stats struct {
 }
 
 // memberStats counts disks that were lost, and members that came back after that; changes of who votes, and those that
-// could not be ended; copies of databases that broke off because their donor ended; runs with a witness, ticks for which
-// it led, and how often its log began anew.
+// could not be ended; copies of databases that broke off because their donor ended; runs with a witness, ticks for
+// which it led, and how often its log began anew.
 type memberStats struct {
 	LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Ranked, Alone int
 	Witnesses, Witnessed, Began                                                       int

@@ -33,18 +33,23 @@ type voting struct {
 	begun     int64 // since when that change may have been proposed
 	healed    int64 // when a majority was
 	removal   removal
+	witness   *witness // nil: there is none
 	ranks     ranks
 }
 
 func newVoting(w *world) voting {
-	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w)}
+	k := newWitness(w) // it may change how many members there are
+	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w), witness: k}
+	if k != nil {
+		return v
+	}
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
-	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 && w.witness == nil {
+	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
 		v.removal = newRemoval(w)
 	}
 	fewer := slices.Contains(aloneBugs, w.o.Planted)
-	if rnd := newRandom(mix(w.seed ^ 0x0a10e)); w.witness == nil && (fewer || w.apart("") && !planted && rnd.intn(aloneOneIn) == 0) {
+	if rnd := newRandom(mix(w.seed ^ 0x0a10e)); fewer || w.apart("") && !planted && rnd.intn(aloneOneIn) == 0 {
 		if v.copies = 1; v.goneTicks == 0 && (fewer || rnd.intn(votingOneIn) == 0) {
 			v.goneTicks = []int{25, 40, 100}[rnd.intn(3)]
 		}
@@ -60,7 +65,7 @@ func newVoting(w *world) voting {
 
 // look has a member's engine go by the list of members as it knows it.
 func (v *voting) look(m *member) {
-	engine.VotingOf(m.engine).Of(m.w.witness.listed(v.ranks.known(m, v.removal.list(m))))
+	engine.VotingOf(m.engine).Of(v.witness.listed(v.ranks.known(m, v.removal.list(m))))
 }
 
 // begin has members be down for long, one after the other, beside all other faults.

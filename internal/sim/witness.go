@@ -52,8 +52,8 @@ func newWitness(w *world) *witness {
 }
 
 // voters are how many vote at the beginning.
-func (w *world) voters() int {
-	if w.witness != nil {
+func voters(w *world) int {
+	if w.truth.voting.witness != nil {
 		return w.swarm.members + 1
 	}
 	return w.swarm.members
@@ -61,7 +61,10 @@ func (w *world) voters() int {
 
 // begin starts it, and has faults come to it.
 func (k *witness) begin() {
-	k.disk = newDisk(k.w.voters())
+	if k == nil {
+		return
+	}
+	k.disk = newDisk(voters(k.w))
 	k.start()
 	k.trouble()
 	k.compact()
@@ -159,7 +162,7 @@ func (k *witness) compact() {
 // many of them commit then. What the witness has dropped, and nobody of them has, they would have to copy: those that
 // lack it come last.
 func (k *witness) heal(order []int) int {
-	n := k.w.voters()
+	n := voters(k.w)
 	if k.gone = k.rnd.chance(300); k.gone {
 		k.stop()
 		return n/2 + 1
@@ -185,6 +188,9 @@ func (k *witness) lacks(m *member) int {
 
 // cutOff has it hear nothing of members, given as indexes: who is not to be needed must not decide with it.
 func (k *witness) cutOff(members []int) {
+	if k == nil {
+		return
+	}
 	for _, i := range members {
 		k.cut[uint32(i+1)] = true
 	}
@@ -192,6 +198,9 @@ func (k *witness) cutOff(members []int) {
 
 // well ends all its faults.
 func (k *witness) well() {
+	if k == nil {
+		return
+	}
 	k.gone = false
 	clear(k.cut)
 	k.start()
@@ -327,9 +336,9 @@ func (k *witness) misses(m *member) {
 }
 
 // diskOf is that of a member or the witness.
-func (w *world) diskOf(id uint32) *disk {
-	if w.witness != nil && id == w.witness.id {
-		return w.witness.disk
+func diskOf(w *world, id uint32) *disk {
+	if k := w.truth.voting.witness; k != nil && id == k.id {
+		return k.disk
 	}
 	return w.members[id-1].disk
 }

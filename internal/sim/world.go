@@ -77,7 +77,6 @@ type world struct {
 	agenda   agenda
 	net      *network
 	members  []*member
-	witness  *witness // nil: there is none
 	clients  []*client
 	callers  *callers
 	definers *definers
@@ -171,10 +170,9 @@ func Run(seed uint64, o Options) (res Result) {
 }
 
 func (w *world) run() {
-	w.witness = newWitness(w)
 	w.truth = newTruth(w)
 	for i := range w.swarm.members {
-		m := &member{w: w, id: uint32(i + 1), disk: newDisk(w.voters()),
+		m := &member{w: w, id: uint32(i + 1), disk: newDisk(voters(w)),
 			loss: loss{times: newRandom(mix(w.seed ^ 0xc0b1 + uint64(i)))}}
 		m.db = newDatabase(w, m, w.base(m.id))
 		w.members = append(w.members, m)
@@ -185,9 +183,7 @@ func (w *world) run() {
 		m.start()
 		w.flush(m)
 	}
-	if w.witness != nil {
-		w.witness.begin()
-	}
+	w.truth.voting.witness.begin()
 	for i := range w.swarm.clients {
 		c := &client{w: w, home: w.members[i%len(w.members)]}
 		c.newProcess()

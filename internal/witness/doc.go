@@ -1,9 +1,9 @@
-// Package witness runs a member without a database: it votes and keeps the log of every database's order, so that of two
-// members with a database either may be lost.
+// Package witness runs a member without a database: it votes and keeps the log of every database's order, so that of
+// two members with a database either may be lost.
 //
 // Neighbours: the other members talk to it as to each other (transport, standing); core.Keeper is an order without an
-// engine, and ordering makes it a witness's (O11). What a member reads of its own database, who the members are and which
-// databases there are, it asks the others for (standing.AskList).
+// engine, and ordering makes it a witness's (O11). What a member reads of its own database, who the members are and
+// which databases there are, it asks the others for (standing.AskList).
 //
 // Start reading at Witness.Run.
 //

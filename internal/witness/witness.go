@@ -201,8 +201,9 @@ func (w *Witness) connect() error {
 		return &failure.Config{Err: fmt.Errorf("member port %s cannot be opened: %w", c.MemberListen, err)}
 	}
 	w.transport, err = transport.New(transport.Options{
-		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: membership.Addresses(c), Credentials: w.credentials.Now,
-		PeerName: w.nameOf, QueueBytesMax: c.Limits.MemberQueue, Handler: w.receive, Gone: w.gone,
+		Self: c.Member, Cluster: c.Cluster, Listener: ln, Peers: membership.Addresses(c),
+		Credentials: w.credentials.Now, PeerName: w.nameOf, QueueBytesMax: c.Limits.MemberQueue,
+		Handler: w.receive, Gone: w.gone,
 		Facts: w.standing.Facts, Judge: w.standing.Judge, Called: w.called,
 		Fault: w.faults.Links(), Logger: w.log,
 	})
@@ -263,8 +264,8 @@ func (w *Witness) follow(ctx context.Context) {
 		case !w.transport.Unknown():
 			known = time.Now()
 		case time.Since(known) > unknownMost:
-			w.fail(fmt.Errorf("the other members do not know %s: it was removed from the cluster, or its number or its "+
-				"address is another one's", w.config.Self().Name))
+			w.fail(fmt.Errorf("the other members do not know %s: it was removed from the cluster, or its number "+
+				"or its address is another one's", w.config.Self().Name))
 			return
 		}
 		select {

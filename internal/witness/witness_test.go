@@ -268,6 +268,10 @@ func has(t *testing.T, c *config.Config, want ...uint64) bool {
 	return err == nil && slices.Equal(got, want)
 }
 
+// withSeven has a database that is created at ordinal 7.
+var withSeven = standing.Listed{Applied: 7, Orders: []standing.Order{{Group: 7, Voters: []uint32{1},
+	Learners: []uint32{}}}}
+
 // TestWitness: a witness votes on the order of each database of which it hears, again after a restart, and after it has
 // lost its disk; not on that of one that is no more. It ends when it was removed.
 func TestWitness(t *testing.T) {
@@ -279,7 +283,7 @@ func TestWitness(t *testing.T) {
 	m.vote(main, 1, 2)
 	m.decides(main)
 
-	m.lists(standing.Listed{Applied: 7, Orders: []standing.Order{{Group: 7, Voters: []uint32{1}, Learners: []uint32{}}}})
+	m.lists(withSeven)
 	seven := m.run(7)
 	m.vote(seven, 1)
 	m.vote(seven, 1, 2)
@@ -353,7 +357,7 @@ func TestLostVote(t *testing.T) {
 	t.Parallel()
 	m, c := pair(t)
 	w := run(t, c)
-	m.lists(standing.Listed{Applied: 7, Orders: []standing.Order{{Group: 7, Voters: []uint32{1}, Learners: []uint32{}}}})
+	m.lists(withSeven)
 	seven := m.run(7)
 	m.vote(seven, 1)
 	if err := errors.Join(w.stop(), os.RemoveAll(standing.LogDir(c, 7))); err != nil {

@@ -109,8 +109,8 @@ func (c *Cluster) loses(lost, k int, table string) time.Duration {
 	return longest
 }
 
-// TestWitness: of two nodes with a witness each may be lost, and the witness as well, in every database, also one that is
-// made when a node is away. Who comes back has all. What the witness has decided with one node it gives the other.
+// TestWitness: of two nodes with a witness each may be lost, and the witness as well, in every database, also one that
+// is made when a node is away. Who comes back has all. What the witness has decided with one node it gives the other.
 func TestWitness(t *testing.T) {
 	t.Parallel() // mostly it waits
 	c := withWitness(t)

@@ -21,7 +21,7 @@ const listMost = 5 * time.Second
 // Listed is who the members are, and which databases there are, as one member knows it.
 type Listed struct {
 	Roster  json.RawMessage `json:"roster,omitempty"` // its owner's form
-	Applied uint64          `json:"applied"`          // in the main database's order: of what begins later it knows nothing
+	Applied uint64          `json:"applied"`          // in the main database's order
 	Orders  []Order         `json:"orders"`           // that somebody may need, but for the main database's
 }
 

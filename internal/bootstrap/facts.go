@@ -13,8 +13,9 @@ const (
 	FirstVoters    = 2 // those begin a new database's order who vote where it is created
 	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
 	Membership     = 4 // members are added and removed by the order
+	Relays         = 6 // entries for several members of a site are passed on by one of them
 	// Level is that of this build.
-	Level = Membership
+	Level = Relays
 )
 
 // Facts are what a member says of itself to another one.

@@ -35,7 +35,7 @@ func NewRetired(
 // Receive takes a frame of another member; a full inbox drops it, raft sends again.
 func (r *Retired) Receive(from uint32, data []byte) {
 	select {
-	case r.inbox <- memberFrame{from, data}:
+	case r.inbox <- memberFrame{from: from, data: data}:
 	default:
 	}
 }

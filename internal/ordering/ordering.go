@@ -48,6 +48,8 @@ type Options struct {
 type Message struct {
 	To   uint32
 	Data []byte
+	// For, if it is not nil, are those that are to have Data from To, which may be among them (O11): it is for Relayed.
+	For []uint32
 }
 
 // Delivered is one entry whose place in the order is final.
@@ -88,6 +90,7 @@ type Order struct {
 	claims     claims
 	changes    changes
 	alone      alone
+	relays     relays
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
 	leads      uint64                 // the tick since which this member leads, or has not been away itself
@@ -171,6 +174,7 @@ func New(o Options) (*Order, error) {
 func (o *Order) Tick() {
 	o.node.Tick()
 	o.ticks++
+	o.relays.look(o)
 	o.stand()
 }
 
@@ -183,6 +187,10 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
+	return o.step(from, m)
+}
+
+func (o *Order) step(from uint32, m *pb.Message) error {
 	if err := o.believe(from, m); err != nil {
 		return err
 	}
@@ -312,8 +320,9 @@ func (o *Order) Ready() Ready {
 		r.HardState = o.ready.HardState
 	}
 	leading := st.RaftState == raft.StateLeader
+	o.relays.shared = o.relays.shared[:0]
 	for i, m := range o.ready.Messages {
-		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) {
+		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) || o.relays.joins(m, r.Early, o.ticks) {
 			continue
 		}
 		data, err := proto.Marshal(m)
@@ -322,7 +331,7 @@ func (o *Order) Ready() Ready {
 		}
 		out := Message{To: uint32(m.GetTo()), Data: data}
 		if leading && m.GetType() == pb.MsgApp || m.GetType() == pb.MsgProp {
-			r.Early = append(r.Early, out)
+			r.Early = o.relays.early(m, out, r.Early)
 		} else {
 			r.Late = append(r.Late, out)
 		}
@@ -410,7 +419,10 @@ func (o *Order) HandOver(to uint32) {
 }
 
 // Unreachable says a frame to member was dropped, so that raft sends more carefully.
-func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }
+func (o *Order) Unreachable(member uint32) {
+	o.node.ReportUnreachable(uint64(member))
+	o.relays.fails(member, o.ticks)
+}
 
 // quiet discards raft's log but keeps its panics.
 type quiet struct{}

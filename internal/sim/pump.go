@@ -153,7 +153,7 @@ func (m *member) gather() {
 
 func (m *member) frames(fs []ordering.Message) {
 	for _, f := range fs {
-		m.w.net.send(m, m.w.members[f.To-1], f.Data)
+		m.w.net.send(m, m.w.members[f.To-1], f)
 	}
 }
 

@@ -34,7 +34,7 @@ type Stats struct {
 type memberStats struct{ LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Alone int }
 
 // netStats counts frames between members.
-type netStats struct{ Frames, Lost int }
+type netStats struct{ Frames, Lost, Relayed int }
 
 // waitStats counts how sessions wait for others, and listen to them.
 type waitStats struct {

@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/engine"
 )
 
 // TestRelays: what is ordered comes to members of another site through one of them, and all carry it out.
@@ -88,4 +93,60 @@ func FuzzRelay(f *testing.F) {
 			t.Fatalf("%v is read again as %v: %v", targets, again, err)
 		}
 	})
+}
+
+// TestRelayBytes: where entries leave once for a site, clearly less travels between sites. What is counted are all
+// messages of the order, with the header that transport gives each and the byte that says what it is.
+func TestRelayBytes(t *testing.T) {
+	for _, sites := range [][][]uint32{{{1, 2}, {3, 4}}, {{1, 2, 3}, {4, 5, 6}}} {
+		with, without := bytesBetween(t, sites, true), bytesBetween(t, sites, false)
+		t.Logf("sites %v: %.0f bytes a transaction with, %.0f without (%.2f)", sites, with, without, with/without)
+		if with > 0.95*without {
+			t.Errorf("sites %v: with and without it is nearly the same", sites)
+		}
+	}
+}
+
+// bytesBetween gives how much travels between sites for each transaction of 300 bytes while many are made at all
+// members.
+func bytesBetween(t *testing.T, sites [][]uint32, relays bool) float64 {
+	const clients, each, payload, header = 8, 50, 300, 10
+	all := slices.Concat(sites...)
+	var bytes atomic.Int64
+	count := func(m uint32, send func(to uint32, data []byte) bool) func(uint32, []byte) bool {
+		return func(to uint32, data []byte) bool {
+			if !slices.ContainsFunc(sites, func(s []uint32) bool { return slices.Contains(s, m) && slices.Contains(s, to) }) {
+				bytes.Add(int64(len(data) + header))
+			}
+			return send(to, data)
+		}
+	}
+	x := start(t, len(all), func(m uint32, o *Options) {
+		o.Send, o.Relay, o.Relayed = count(m, o.Send), count(m, o.Relay), count(m, o.Relayed)
+		if relays {
+			o.Sites = func() [][]uint32 { return sites }
+		}
+	})
+	until(t, "there is a leader", func() bool { return x.leader() != 0 })
+	time.Sleep(4 * tick)
+	bytes.Store(0)
+	var writers sync.WaitGroup
+	for i, c := range x.cores {
+		for k := range clients {
+			writers.Go(func() {
+				for n := range each {
+					if c.Order(context.Background(), engine.Submission{Kind: engine.KindNotify, Slot: uint32(k),
+						Seq: uint64(i*clients*each + k*each + n + 1), Payload: make([]byte, payload)}); n%2 > 0 {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	writers.Wait()
+	n := len(x.cores) * clients * each
+	until(t, "all have all", func() bool {
+		return !slices.ContainsFunc(x.cores, func(c *Core) bool { return c.Ordinal() < uint64(n) })
+	})
+	return float64(bytes.Load()) / float64(n)
 }

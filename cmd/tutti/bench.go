@@ -51,8 +51,10 @@ func benchCompareCommand() *cobra.Command {
 func benchSitesCommand() *cobra.Command {
 	o := sites.Defaults()
 	c := &cobra.Command{
-		Use: "sites", Short: "Measure seven nodes at seven sites: what an update waits for, who leads, a site that is lost",
-		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return sites.Run(c.Context(), o, os.Stdout) },
+		Use:   "sites",
+		Short: "Measure seven nodes at seven sites: what an update waits for, who leads, a site that is lost",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return sites.Run(c.Context(), o, os.Stdout) },
 	}
 	f := c.Flags()
 	f.IntVar(&o.Diameter, "diameter", o.Diameter, "from end to end, each way, in milliseconds")

@@ -29,7 +29,9 @@ func TestRelays(t *testing.T) {
 		return x.cores[1].Order(context.Background(), fence(seq)) && relayed() > 0
 	})
 	until(t, "all have carried out all", func() bool {
-		return !slices.ContainsFunc(x.cores, func(c *Core) bool { return c.Ordinal() < seq || c.Applied() != c.Ordinal() })
+		return !slices.ContainsFunc(x.cores, func(c *Core) bool {
+			return c.Ordinal() < seq || c.Applied() != c.Ordinal()
+		})
 	})
 }
 
@@ -115,7 +117,9 @@ func bytesBetween(t *testing.T, sites [][]uint32, relays bool) float64 {
 	var bytes atomic.Int64
 	count := func(m uint32, send func(to uint32, data []byte) bool) func(uint32, []byte) bool {
 		return func(to uint32, data []byte) bool {
-			if !slices.ContainsFunc(sites, func(s []uint32) bool { return slices.Contains(s, m) && slices.Contains(s, to) }) {
+			if !slices.ContainsFunc(sites, func(s []uint32) bool {
+				return slices.Contains(s, m) && slices.Contains(s, to)
+			}) {
 				bytes.Add(int64(len(data) + header))
 			}
 			return send(to, data)

@@ -193,19 +193,24 @@ func (c *Cluster) configure() error {
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
 			return err
 		}
-		argv := []string{exe, "node", "--config", c.configFile(k)}
-		if c.o.Profiles != "" {
-			argv = append(argv, "--cpu-profile", filepath.Join(c.o.Profiles, fmt.Sprintf("node%d.pprof", k)))
-		}
-		n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), argv...)
-		// The nodes share this machine's cores; threads beyond that only wake each other.
-		n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
-		if c.o.Faults != "" {
-			n.env = append(n.env, fault.Variable+"="+c.o.FaultsOf(k))
-		}
-		c.nodes = append(c.nodes, n)
+		c.nodes = append(c.nodes, c.process(k, exe))
 	}
 	return nil
+}
+
+// process is node k's, which is not started yet.
+func (c *Cluster) process(k int, exe string) *Process {
+	argv := []string{exe, "node", "--config", c.configFile(k)}
+	if c.o.Profiles != "" {
+		argv = append(argv, "--cpu-profile", filepath.Join(c.o.Profiles, fmt.Sprintf("node%d.pprof", k)))
+	}
+	n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), argv...)
+	// The nodes share this machine's cores; threads beyond that only wake each other.
+	n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
+	if c.o.Faults != "" {
+		n.env = append(n.env, fault.Variable+"="+c.o.FaultsOf(k))
+	}
+	return n
 }
 
 // makeDir makes node k's directory. One that is alone begins with it.

@@ -53,8 +53,8 @@ func TestCommit(t *testing.T) {
 		{"five, at the leader: two others", line(0, 5, 10, 20, 40), 5, 0, 0, 20},
 		{"five, at a follower: who is near both tells it", line(0, 5, 10, 20, 40), 5, 0, 1, 20},
 		{"five, at the far end: it has the entry last", line(0, 5, 10, 20, 40), 5, 0, 4, 80},
-		{"five alike: three ways", Ways{{0, 9, 9, 9, 9}, {9, 0, 9, 9, 9}, {9, 9, 0, 9, 9}, {9, 9, 9, 0, 9}, {9, 9, 9, 9, 0}},
-			5, 0, 4, 27},
+		{"five alike: three ways", Ways{{0, 9, 9, 9, 9}, {9, 0, 9, 9, 9}, {9, 9, 0, 9, 9}, {9, 9, 9, 0, 9},
+			{9, 9, 9, 9, 0}}, 5, 0, 4, 27},
 		{"who does not vote waits for the leader's word", line(0, 10, 30, 7), 3, 0, 3, 34},
 		{"nobody votes", line(0, 1), 0, 0, 1, Far},
 	} {

@@ -344,7 +344,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
 		Configures: func() bool { return l.tenure.standing.Understand(bootstrap.Configurations) },
 		Members:    l.tenure.members,
-		Member:     l.config.Member, Sites: l.tenure.sites,
+		Member:     l.config.Member, Sites: func() [][]uint32 { return sites(l.tenure) },
 		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
 		Relay:   func(to uint32, frame []byte) bool { return l.sendFrame(to, frameRelay, frame) },
 		Relayed: func(to uint32, frame []byte) bool { return l.sendFrame(to, frameRelayed, frame) },

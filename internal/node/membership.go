@@ -150,7 +150,7 @@ func (t *tenure) members() (list, gone []uint32) {
 }
 
 // sites are the members that are at one site; nil as long as not all understand what is passed on to them.
-func (t *tenure) sites() [][]uint32 {
+func sites(t *tenure) [][]uint32 {
 	if !t.standing.Understand(bootstrap.Relays) {
 		return nil
 	}

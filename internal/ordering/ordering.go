@@ -191,7 +191,7 @@ func (o *Order) Step(from uint32, data []byte) error {
 }
 
 func (o *Order) step(from uint32, m *pb.Message) error {
-	if err := o.believe(from, m); err != nil {
+	if err := believe(o.member, from, m); err != nil {
 		return err
 	}
 	if answers := m.GetType() == pb.MsgAppResp || m.GetType() == pb.MsgHeartbeatResp; answers &&
@@ -215,9 +215,9 @@ func (o *Order) step(from uint32, m *pb.Message) error {
 	return nil
 }
 
-// believe refuses a message that no member would send.
-func (o *Order) believe(from uint32, m *pb.Message) error {
-	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil ||
+// believe refuses a message that no member would send to this one.
+func believe(to, from uint32, m *pb.Message) error {
+	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(to) || m.Type == nil ||
 		raft.IsLocalMsg(m.GetType()) {
 		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(),
 			m.GetFrom())

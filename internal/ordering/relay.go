@@ -20,7 +20,7 @@ const (
 // relays are through whom a leader sends its appends to members of other sites (O11).
 type relays struct {
 	groups   [][]uint32        // members that are at one site, of several sites
-	via      map[uint32]uint32 // by member: the one that passes its appends on, itself included; if none does: not there
+	via      map[uint32]uint32 // by member: who passes its appends on, itself perhaps; not there: nobody does
 	owed     map[uint32]owed   // by member
 	rests    map[uint32]uint64 // by member: the tick until which it gets its appends directly
 	patience uint64

@@ -185,7 +185,8 @@ func TestRelayPatience(t *testing.T) {
 func TestRelayDiffers(t *testing.T) {
 	r := relays{via: map[uint32]uint32{3: 3, 4: 3}, owed: map[uint32]owed{}}
 	app := func(to uint64, index uint64) *pb.Message {
-		return &pb.Message{Type: pb.MsgApp.Enum(), To: &to, Index: &index, Entries: []*pb.Entry{{Index: proto.Uint64(index + 1)}}}
+		return &pb.Message{Type: pb.MsgApp.Enum(), To: &to, Index: &index,
+			Entries: []*pb.Entry{{Index: proto.Uint64(index + 1)}}}
 	}
 	var list []Message
 	for _, m := range []*pb.Message{app(2, 7), app(3, 7), app(4, 6), app(4, 7)} {

@@ -76,7 +76,8 @@ type Peers struct {
 
 // New makes one that has heard of nobody yet.
 func New(o Options) *Peers {
-	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{}, rule: lead.New(lead.Options{GainMin: int64(gainMin)})}
+	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{},
+		rule: lead.New(lead.Options{GainMin: int64(gainMin)})}
 	p.members = Numbers(o.Config.All())
 	p.table = replica.NewTable(replica.Options{Self: o.Config.Member, Members: p.members, Deaf: int64(deafAfter),
 		Silent: int64(SilentAfter), NearItems: caughtUpItems, NearBytes: caughtUpBytes})

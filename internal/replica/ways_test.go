@@ -50,7 +50,8 @@ func members(n int) (list []*Table) {
 		all = append(all, uint32(i)+1)
 	}
 	for _, m := range all {
-		list = append(list, NewTable(Options{Self: m, Members: all, Deaf: 100, Silent: 300, NearItems: 9, NearBytes: 9}))
+		list = append(list,
+			NewTable(Options{Self: m, Members: all, Deaf: 100, Silent: 300, NearItems: 9, NearBytes: 9}))
 	}
 	return list
 }
@@ -74,7 +75,7 @@ func TestWays(t *testing.T) {
 			for a, row := range got {
 				for b, d := range row {
 					if d < want[a][b] || d > want[a][b]+2 {
-						t.Errorf("member %d knows of %d and %d that they are %d apart, of %d", i+1, a+1, b+1, d, want[a][b])
+						t.Errorf("member %d knows of %d and %d: %d, want %d", i+1, a+1, b+1, d, want[a][b])
 					}
 				}
 			}

@@ -46,7 +46,8 @@ func newPeers(m *member) *peers {
 	for _, other := range m.w.members {
 		o.Members = append(o.Members, other.id)
 	}
-	p := &peers{m: m, all: o.Members, table: replica.NewTable(o), rule: lead.New(lead.Options{WroteMin: 3, GainMin: gainMicros}),
+	p := &peers{m: m, all: o.Members, table: replica.NewTable(o),
+		rule:  lead.New(lead.Options{WroteMin: 3, GainMin: gainMicros}),
 		words: replica.NewContact(uint32(len(m.w.members)))}
 	p.throttle = newThrottle(m)
 	p.arrived = make([]arrival, len(m.w.members))

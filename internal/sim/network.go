@@ -44,7 +44,8 @@ func newLinks(members int) links {
 
 func newNetwork(w *world) *network {
 	return &network{w: w, cut: newLinks(len(w.members)), raft: newLane(w.rnd, len(w.members)),
-		gossip: newLane(newRandom(mix(w.seed^0x6055)), len(w.members)), told: make([]uint64, len(w.members)), sites: sitesOf(w)}
+		gossip: newLane(newRandom(mix(w.seed^0x6055)), len(w.members)), told: make([]uint64, len(w.members)),
+		sites: sitesOf(w)}
 }
 
 // sitesOf has members be at one site with another one in a third of the runs, if there are more sites than that.
@@ -85,7 +86,9 @@ func (n *network) passOn(origin, at *member, f ordering.Message) {
 		to := n.w.members[id-1]
 		arrives := func() {
 			n.w.stats.Net.Relayed++
-			n.steps(to, origin, f.Data, func(from uint32, data []byte) error { return engine.Relayed(to.engine, from, data) })
+			n.steps(to, origin, f.Data, func(from uint32, data []byte) error {
+				return engine.Relayed(to.engine, from, data)
+			})
 		}
 		if to == at {
 			arrives()

@@ -4,8 +4,8 @@
 // Neighbours: cmd/tutti calls it, demo runs the nodes, fault holds their frames back, lead says what the protocol needs
 // at least.
 //
-// The way of the data: tree → ways between all sites → a file of faults for each node; sessions at all sites → medians
-// → Report → text and JSON.
+// The way of the data: tree → ways between all sites → a file of faults for each node; sessions at all sites
+// → medians → Report → text and JSON.
 //
 // Invariants:
 //

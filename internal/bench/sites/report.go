@@ -103,8 +103,8 @@ func median(v []time.Duration) time.Duration {
 
 // print writes it for people.
 func (r *Report) print(out io.Writer) {
-	fmt.Fprintf(out, "\n%d sites, %d ms from end to end each way; site %d leads, after %.0f s\n\n", len(r.Ways), r.Diameter,
-		r.Idle.Leader, r.Settled)
+	fmt.Fprintf(out, "\n%d sites, %d ms from end to end each way; site %d leads, after %.0f s\n\n", len(r.Ways),
+		r.Diameter, r.Idle.Leader, r.Settled)
 	fmt.Fprintf(out, "site  the protocol's delays  an update takes  ratio  without distances\n")
 	for _, a := range r.Idle.Sites {
 		fmt.Fprintf(out, "%4d %19d ms %13.1f ms %6.2f %15.1f ms\n", a.Site, a.Floor, a.Median, a.Ratio, a.Near)
@@ -114,6 +114,7 @@ func (r *Report) print(out io.Writer) {
 	fmt.Fprintf(out, "only site %d writes: the lead goes from site %d to site %d in %.1f s, an update takes %.1f ms "+
 		"(delays: %d) and then %.1f ms (%d)\n", m.Site, m.From, m.To, m.Seconds, m.Before.Median, m.Before.Floor,
 		m.After.Median, m.After.Floor)
-	fmt.Fprintf(out, "site %d is lost (it leads: %v): the others make %d updates, median %.1f ms, the longest %.0f ms; it "+
-		"is back after %.1f s; all databases are equal: %v\n", l.Site, l.Led, l.Updates, l.Median, l.Longest, l.Back, l.Equal)
+	fmt.Fprintf(out, "site %d is lost (it leads: %v): the others make %d updates, median %.1f ms, the longest "+
+		"%.0f ms; it is back after %.1f s; all databases are equal: %v\n", l.Site, l.Led, l.Updates, l.Median, l.Longest,
+		l.Back, l.Equal)
 }

@@ -9,8 +9,8 @@
 //
 // Invariants:
 //
-//	BS1  A figure is printed beside what the protocol needs at that member with that leader. If another one leads at the
-//	     end of a measurement than at its beginning, it is made again.
+//	BS1  A figure is printed beside what the protocol needs at that member with that leader. If another one leads at
+//	     the end of a measurement than at its beginning, it is made again.
 //	BS2  All sites write in turn, so that the measurement does not move the lead.
 //
 // What it does not do: emulate lost packets, little bandwidth, or ways that differ in both directions.

@@ -88,30 +88,27 @@ func (m *measurement) leads() (int, error) {
 	return m.leader(0)
 }
 
-// until asks again and again who leads, with do before each time, until it is this one; false if that takes too long.
-func (m *measurement) until(leader int, long time.Duration, do func() error) (bool, error) {
+// until asks again and again who leads, with do before each time, until it is a right one; false if that takes too long.
+func (m *measurement) until(right func(leader int) bool, long time.Duration, do func() error) (bool, error) {
 	for end := m.now().Add(long); m.now().Before(end); {
 		if err := do(); err != nil {
 			return false, err
 		}
 		now, err := m.leads()
-		if err != nil || now == leader {
+		if err != nil || now >= 0 && right(now) {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// settle waits until the lead has come to rest where all need least.
+// settle waits until the lead is where it rests while all write alike.
 func (m *measurement) settle() error {
-	began, every := m.now(), []int(nil)
-	for k := range m.ways {
-		every = append(every, k)
-	}
-	best := bestFor(m.ways, every...)
-	is, err := m.until(best, settleMax, func() error { m.sleep(time.Second); return nil })
+	began := m.now()
+	right := func(leader int) bool { return rests(m.ways, leader) }
+	is, err := m.until(right, settleMax, func() error { m.sleep(time.Second); return nil })
 	m.report.Settled = m.now().Sub(began).Seconds()
-	m.say("after %.0f s: site %d leads, where updates of all need least: %v", m.report.Settled, best+1, is)
+	m.say("after %.0f s the lead is where it rests: %v", m.report.Settled, is)
 	return err
 }
 
@@ -174,7 +171,7 @@ func (m *measurement) move() error {
 	if r.Before, err = m.alone(site, from); err != nil {
 		return err
 	}
-	is, err := m.until(to, moveMax, func() error { _, err := m.update(site); return err })
+	is, err := m.until(func(leader int) bool { return leader == to }, moveMax, func() error { _, err := m.update(site); return err })
 	if is {
 		r.Seconds = m.now().Sub(began).Seconds()
 		r.After, err = m.alone(site, to)

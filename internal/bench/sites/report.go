@@ -114,7 +114,7 @@ func (r *Report) print(out io.Writer) {
 	fmt.Fprintf(out, "only site %d writes: the lead goes from site %d to site %d in %.1f s, an update takes %.1f ms "+
 		"(delays: %d) and then %.1f ms (%d)\n", m.Site, m.From, m.To, m.Seconds, m.Before.Median, m.Before.Floor,
 		m.After.Median, m.After.Floor)
-	fmt.Fprintf(out, "site %d is lost (it leads: %v): the others make %d updates, median %.1f ms, the longest "+
-		"%.0f ms; it is back after %.1f s; all databases are equal: %v\n", l.Site, l.Led, l.Updates, l.Median, l.Longest,
-		l.Back, l.Equal)
+	fmt.Fprintf(out, "site %d is lost (it leads: %v): the others make %d updates, median %.1f ms, the "+
+		"longest %.0f ms; it is back after %.1f s; all databases are equal: %v\n", l.Site, l.Led, l.Updates, l.Median,
+		l.Longest, l.Back, l.Equal)
 }

@@ -57,6 +57,11 @@ func TestFloor(t *testing.T) {
 			t.Errorf("an update at site %d needs %d ms, want %d", at+1, got, want)
 		}
 	}
+	for leader, want := range []bool{false, false, true, true, true, false, false} {
+		if rests(w, leader) != want {
+			t.Errorf("the lead rests at site %d: %v", leader+1, !want)
+		}
+	}
 	if m := mover(w, best); m != 1 || bestFor(w, m) != 1 || floor(w, 1, 1) != 50 {
 		t.Errorf("site %d gains most if %d leads: it needs %d ms then", m+1, bestFor(w, m)+1, floor(w, 1, 1))
 	}

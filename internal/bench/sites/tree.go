@@ -51,20 +51,35 @@ func all(n int) []bool {
 // floor is how long an update at a site needs at least while one leads.
 func floor(w lead.Ways, leader, at int) int64 { return w.Commit(all(len(w)), leader, at) }
 
+// sum is how long updates of these sites need at least, one of each.
+func sum(w lead.Ways, leader int, writers []int) (s int64) {
+	for _, at := range writers {
+		s += floor(w, leader, at)
+	}
+	return s
+}
+
 // bestFor is the leader with which updates of these sites need least; the first one of equals.
 func bestFor(w lead.Ways, writers ...int) (best int) {
-	sum := func(leader int) (s int64) {
-		for _, at := range writers {
-			s += floor(w, leader, at)
-		}
-		return s
-	}
 	for l := range w {
-		if sum(l) < sum(best) {
+		if sum(w, l, writers) < sum(w, best, writers) {
 			best = l
 		}
 	}
 	return best
+}
+
+// restPercent is by how much less updates must need for the lead to move (lead.Options).
+const restPercent = 15
+
+// rests reports whether the lead rests where it is while all write alike.
+func rests(w lead.Ways, leader int) bool {
+	var every []int
+	for k := range w {
+		every = append(every, k)
+	}
+	now, best := sum(w, leader, every), sum(w, bestFor(w, every...), every)
+	return (now-best)*100 < now*restPercent
 }
 
 // mover is the site that gains most, in proportion, when the lead is where its own updates need least instead of at

@@ -88,7 +88,7 @@ func (m *measurement) leads() (int, error) {
 	return m.leader(0)
 }
 
-// until asks again and again who leads, with do before each time, until it is a right one; false if that takes too long.
+// until asks again and again who leads, with do before each time, until it is a right one; false if it takes too long.
 func (m *measurement) until(right func(leader int) bool, long time.Duration, do func() error) (bool, error) {
 	for end := m.now().Add(long); m.now().Before(end); {
 		if err := do(); err != nil {
@@ -171,7 +171,10 @@ func (m *measurement) move() error {
 	if r.Before, err = m.alone(site, from); err != nil {
 		return err
 	}
-	is, err := m.until(func(leader int) bool { return leader == to }, moveMax, func() error { _, err := m.update(site); return err })
+	is, err := m.until(func(leader int) bool { return leader == to }, moveMax, func() error {
+		_, err := m.update(site)
+		return err
+	})
 	if is {
 		r.Seconds = m.now().Sub(began).Seconds()
 		r.After, err = m.alone(site, to)

@@ -103,6 +103,13 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+// TestMeasured: without figures there is no ratio.
+func TestMeasured(t *testing.T) {
+	if m := measured(2, nil); m.Ratio != 0 || m.Leader != 3 {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestReport: ratios are to the protocol's delays, and what people read has every site.
 func TestReport(t *testing.T) {
 	took := []time.Duration{66 * time.Millisecond, 60 * time.Millisecond, 90 * time.Millisecond}

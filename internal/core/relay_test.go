@@ -41,9 +41,12 @@ func TestRelayFrames(t *testing.T) {
 	if err != nil || !slices.Equal(targets, []uint32{3, 300, 1<<32 - 1}) || string(data) != "message" {
 		t.Errorf("%v %q: %v", targets, data, err)
 	}
-	c := New(Options{Member: 2})
+	c, many := New(Options{Member: 2}), []uint32(nil)
+	for len(many) <= relayTargetsMax {
+		many = append(many, uint32(len(many))+3)
+	}
 	for _, frame := range [][]byte{
-		nil, {0}, {1}, {2, 1}, {1, 0}, {2, 3, 3}, {relayTargetsMax + 1, 1}, {0x80},
+		nil, {0}, {1}, {2, 1}, {1, 0}, {2, 3, 3}, {relayTargetsMax + 1, 1}, {0x80}, appendRelay(many, nil),
 		{1, 0xff, 0xff, 0xff, 0xff, 0x7f}, // no member has this number
 	} {
 		if c.Relay(1, frame) == nil {

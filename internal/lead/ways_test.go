@@ -57,6 +57,8 @@ func TestCommit(t *testing.T) {
 			{9, 9, 9, 9, 0}}, 5, 0, 4, 27},
 		{"who does not vote waits for the leader's word", line(0, 10, 30, 7), 3, 0, 3, 34},
 		{"nobody votes", line(0, 1), 0, 0, 1, Far},
+		{"the way to the leader is a long way round: the entry comes last", Ways{{0, 5, 5, 5, 50}, {5, 0, 5, 5, 5},
+			{5, 5, 0, 5, 5}, {5, 5, 5, 0, 5}, {50, 5, 5, 5, 0}}, 5, 0, 4, 100},
 	} {
 		if got := c.ways.Commit(voters(len(c.ways), c.voters), c.leader, c.at); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -78,7 +80,8 @@ func TestNear(t *testing.T) {
 		{"one writes at the far end", []int64{0, 100, 110, 120}, []uint64{0, 0, 0, 50}, 2, Near, 15},
 		{"the leader is in the middle", []int64{50, 0, 60}, []uint64{50, 50, 50}, 0, None, 0},
 		{"a seventh less", []int64{0, 6, 60, 66}, []uint64{9, 2, 1, 1}, 0, None, 0},
-		{"less than two", []int64{1, 0, 2}, []uint64{0, 20, 20}, 0, None, 0},
+		{"less than two", []int64{0, 1, 2}, []uint64{20, 20, 20}, 0, None, 0},
+		{"two", []int64{0, 3, 6}, []uint64{20, 20, 20}, 2, Near, 15},
 		{"at one site most is written", []int64{0, 0, 0}, []uint64{0, 50, 0}, 2, Writes, 15},
 		{"little is written, but for long", []int64{0, 50, 60}, []uint64{0, 0, 1}, 2, Near, 36},
 		{"nobody writes: the middle, after a while", []int64{0, 50, 60}, []uint64{0, 0, 0}, 2, Near, 99},
@@ -107,13 +110,17 @@ func TestWritesAgainstWays(t *testing.T) {
 // TestNearMustLast is L4: one window is not enough, nor are two that are not in succession.
 func TestNearMustLast(t *testing.T) {
 	c := spread(0, 50, 60)
-	for range 6 {
-		if to, _, _ := c.rounds(7, 0, 0, 400); to != 0 {
+	for n := uint64(10); n < 1<<32; n *= 64 { // what was before matters little
+		if to := c.rule.near(0, &c.in, []uint64{0, n, n}); to != 0 {
 			t.Fatal("handed over after one window")
 		}
-		if to, _, _ := c.rounds(7, 90000, 0, 0); to != 0 {
+		if to := c.rule.near(0, &c.in, []uint64{8 * n, 0, 0}); to != 0 {
 			t.Fatal("handed over from who writes")
 		}
+	}
+	c.rule.near(0, &c.in, []uint64{0, 1 << 40, 1 << 40})
+	if to := c.rule.near(0, &c.in, []uint64{0, 1 << 40, 1 << 40}); to != 2 {
+		t.Errorf("after two windows: to %d", to)
 	}
 }
 
@@ -134,6 +141,18 @@ func TestNearMustBeFit(t *testing.T) {
 	c.in.Members[1].Fit = false
 	if to, why, _ := c.rounds(200, 1, 90, 50); to != 0 {
 		t.Errorf("two are there, as near to each other as before: %d leads because %v", to, why)
+	}
+}
+
+// TestNearOfThose: who is not there counts for nothing, neither for a majority nor with what it has written.
+func TestNearOfThose(t *testing.T) {
+	c := spread(0, 10, 90, 100, 110)
+	for i := range c.in.Ways {
+		c.in.Ways[1][i], c.in.Ways[i][1] = Far, Far
+	}
+	c.in.Members[1].Fit = false
+	if to, why, _ := c.rounds(200, 10, 10, 10, 10, 10); to != 4 || why != Near {
+		t.Errorf("member %d leads because %v", to, why)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestRaftMeetsAFailedLog(t *testing.T) {
 	c := New(Options{
 		Log: slog.New(slog.DiscardHandler), Metrics: &metrics.Database{}, Engine: e, Disk: disk,
 		Send: func(uint32, []byte) bool { return false }, Moved: func(bool) {},
-		Survey: func() (bool, []uint32) { return false, nil },
+		Survey: func() (bool, []uint32) { return false, nil }, Sites: func() [][]uint32 { return nil },
 	})
 	sync = func() error { return broken }
 	one := uint64(1)

@@ -61,9 +61,10 @@ func sum(w lead.Ways, leader int, writers []int) (s int64) {
 
 // bestFor is the leader with which updates of these sites need least; the first one of equals.
 func bestFor(w lead.Ways, writers ...int) (best int) {
+	least := sum(w, best, writers)
 	for l := range w {
-		if sum(w, l, writers) < sum(w, best, writers) {
-			best = l
+		if s := sum(w, l, writers); s < least {
+			best, least = l, s
 		}
 	}
 	return best

@@ -93,7 +93,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestWritesAgainstWays: who writes most does not get the lead if the commits of all would take longer.
+// TestWritesAgainstWays is L6: who writes most does not get the lead if the commits of all would take longer.
 func TestWritesAgainstWays(t *testing.T) {
 	c := spread(0, 20, 23, 26, 90)
 	c.in.Self = 3

@@ -12,12 +12,12 @@
 //	L2  It hands over to no member that reaches fewer others than itself. So while links and
 //	    writers stay as they are, leadership comes to rest.
 //	L3  A member that reaches more others than the leader comes before one that writes.
-//	L6  Between members that reach as many others, one that writes gets the lead only if commits do not
-//	    clearly take longer with it, as far as ways are known. What distance decides makes the sum of all
-//	    commits' waits less each time, and writes do not take it back.
 //	L4  Nothing is decided on the evidence of a moment, but who leads when the leader stops.
 //	L5  Who could not take the lead is asked again ever more rarely: each try costs time in which
 //	    nothing is ordered.
+//	L6  Between members that reach as many others, one that writes gets the lead only if commits do not
+//	    clearly take longer with it, as far as ways are known. What distance decides makes the sum of all
+//	    commits' waits less each time, and writes do not take it back.
 //
 // What it does not do: elect, measure, know time.
 package lead

@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tuttidb/tutti/internal/bench"
+	"github.com/tuttidb/tutti/internal/bench/sites"
 )
 
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Short: "Measure"}
-	c.AddCommand(benchCompareCommand())
+	c.AddCommand(benchCompareCommand(), benchSitesCommand())
 	return c
 }
 
@@ -44,5 +45,24 @@ func benchCompareCommand() *cobra.Command {
 	f.BoolVar(&o.Keep, "keep", false, "keep the servers' files")
 	f.BoolVar(&o.Quick, "quick", false, "one round of 2 s with 8 clients on little data, -N and -S: to see that "+
 		"it works")
+	return c
+}
+
+func benchSitesCommand() *cobra.Command {
+	o := sites.Defaults()
+	c := &cobra.Command{
+		Use:   "sites",
+		Short: "Measure seven nodes at seven sites: what an update waits for, who leads, a site that is lost",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return sites.Run(c.Context(), o, os.Stdout) },
+	}
+	f := c.Flags()
+	f.IntVar(&o.Diameter, "diameter", o.Diameter, "from end to end, each way, in milliseconds")
+	f.IntVar(&o.Updates, "updates", o.Updates, "made at each site for each median")
+	f.StringVar(&o.JSON, "json", "", "write everything into this file")
+	f.StringVar(&o.Dir, "dir", "", "where to put the nodes' files meanwhile (default /var/tmp)")
+	f.IntVar(&o.BasePort, "base-port", o.BasePort, "nodes listen on it and the next six")
+	f.StringVar(&o.BinDir, "pg-bin-dir", "", "directory of PostgreSQL's binaries (default: this machine's, else a "+
+		"download)")
 	return c
 }

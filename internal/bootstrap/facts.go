@@ -14,8 +14,9 @@ const (
 	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
 	Membership     = 4 // members are added and removed by the order
 	Roles          = 5 // members have roles, ranks and sites
+	Relays         = 6 // entries for several members of a site are passed on by one of them
 	// Level is that of this build.
-	Level = Roles
+	Level = Relays
 )
 
 // Facts are what a member says of itself to another one.

@@ -102,3 +102,21 @@ func (c *Config) Find(member uint32) (Member, bool) {
 	}
 	return Member{}, false
 }
+
+// Sites lists the members that are at one site, by its name, for each site with several of them. Who is at none that is
+// named is at a site of its own.
+func (c *Config) Sites() (groups [][]uint32) {
+	of := map[string]int{}
+	for _, m := range c.All() {
+		i, known := of[m.Site]
+		switch {
+		case m.Site == "":
+		case known:
+			groups[i] = append(groups[i], m.Member)
+		default:
+			of[m.Site] = len(groups)
+			groups = append(groups, []uint32{m.Member})
+		}
+	}
+	return slices.DeleteFunc(groups, func(g []uint32) bool { return len(g) < 2 })
+}

@@ -5,6 +5,23 @@ import (
 	"testing"
 )
 
+// TestSites: who is at a site with others is named with them; who is alone there, or at none, is not.
+func TestSites(t *testing.T) {
+	c := valid()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Sites(); got != nil {
+		t.Errorf("%v, and nobody has named a site", got)
+	}
+	c.Becomes(&Roster{Members: []Member{{Member: 1, Site: "north"}, {Member: 2, Site: "south"}, {Member: 3},
+		{Member: 4}, {Member: 6, Site: "west"}, {Member: 7, Site: "south"}, {Member: 8, Site: "north"},
+		{Member: 9, Site: "south"}}})
+	if got := fmt.Sprint(c.Sites()); got != "[[1 8] [2 7 9]]" {
+		t.Errorf("%s are at one site", got)
+	}
+}
+
 // TestRoster: the members are those of the configuration until the order says others, and then they are for all that
 // are made of the configuration, too. Who is gone keeps its name.
 func TestRoster(t *testing.T) {

@@ -31,8 +31,9 @@ const gatherScarceMax = 5 * time.Millisecond
 
 // memberFrame is a raft message of another member.
 type memberFrame struct {
-	from uint32
-	data []byte
+	from    uint32
+	data    []byte
+	relayed bool // another member has passed it on
 }
 
 // Options are what a core needs of its replica, and whom it tells what the engine says.
@@ -42,7 +43,12 @@ type Options struct {
 	Engine  *engine.Engine
 	Disk    *raftlog.Log
 
-	Send    func(to uint32, data []byte) bool
+	Member uint32
+	Send   func(to uint32, data []byte) bool
+	// Relay sends what is to be passed on (Core.Relay), Relayed what is being (Core.Relayed)
+	Relay, Relayed func(to uint32, frame []byte) bool
+	// Sites are the members that are at one site; nil: not all understand what is passed on, or there is no such site
+	Sites   func() [][]uint32
 	Aborted func(engine.Aborted)
 	Locked  func([]engine.Lock)
 	Fronts  func([]engine.Front)
@@ -94,9 +100,11 @@ func New(o Options) *Core {
 }
 
 // Receive takes a frame of another member; a full inbox drops it, raft sends again.
-func (c *Core) Receive(from uint32, data []byte) {
+func (c *Core) Receive(from uint32, data []byte) { c.receive(memberFrame{from: from, data: data}) }
+
+func (c *Core) receive(m memberFrame) {
 	select {
-	case c.inbox <- memberFrame{from, data}:
+	case c.inbox <- m:
 	default:
 	}
 }
@@ -166,6 +174,7 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			v := engine.VotingOf(c.engine)
 			v.May(c.o.Configures())
 			v.Of(c.o.Members())
+			engine.Sites(c.engine, c.o.Sites())
 			for range beat.passed() {
 				c.engine.Strain(scarce, stuck)
 				c.engine.Tick()
@@ -312,7 +321,7 @@ func (c *Core) drainInputs() {
 func (c *Core) step(m memberFrame) {
 	c.silent = 0
 	c.o.Metrics.Log.Received.Add(1)
-	if err := c.engine.Step(m.from, m.data); err != nil {
+	if err := c.stepFrame(m); err != nil {
 		c.o.Log.Warn("refused a member's message", "member", m.from, "error", err)
 	}
 }
@@ -400,9 +409,9 @@ func (c *Core) answerCheckpoint(e *engine.Engine) {
 
 func (c *Core) sendAll(messages []ordering.Message) {
 	c.o.Metrics.Log.Sent.Add(uint64(len(messages)))
-	for _, m := range messages {
-		if !c.o.Send(m.To, m.Data) {
-			c.engine.Unreachable(m.To)
+	for i := range messages {
+		if !c.send(&messages[i]) {
+			c.unsent(&messages[i])
 		}
 	}
 }

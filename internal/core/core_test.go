@@ -89,6 +89,13 @@ func start(t *testing.T, members int, change func(member uint32, o *Options)) *c
 				x.cores[to-1].Receive(m, data)
 				return true
 			},
+			Member: m, Sites: func() [][]uint32 { return nil },
+			Relay: func(to uint32, frame []byte) bool {
+				return x.connected(m, to) && x.cores[to-1].Relay(m, frame) == nil
+			},
+			Relayed: func(to uint32, frame []byte) bool {
+				return x.connected(m, to) && x.cores[to-1].Relayed(frame) == nil
+			},
 			Aborted: func(engine.Aborted) {}, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: func(bool) {}, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: func(*engine.Engine) uint32 { return 0 }, Reaches: func(uint32) bool { return true },
@@ -165,7 +172,7 @@ func TestRaftMeetsAFailedLog(t *testing.T) {
 	c := New(Options{
 		Log: slog.New(slog.DiscardHandler), Metrics: &metrics.Database{}, Engine: e, Disk: disk,
 		Send: func(uint32, []byte) bool { return false }, Moved: func(bool) {},
-		Survey: func() (bool, []uint32) { return false, nil },
+		Survey: func() (bool, []uint32) { return false, nil }, Sites: func() [][]uint32 { return nil },
 	})
 	sync = func() error { return broken }
 	one := uint64(1)

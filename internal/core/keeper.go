@@ -64,7 +64,7 @@ func (k *Keeper) configured() { k.readers.Store(new(k.order.Readers())) }
 // Receive takes a frame of another member; a full inbox drops it, raft sends again.
 func (k *Keeper) Receive(from uint32, data []byte) {
 	select {
-	case k.inbox <- memberFrame{from, data}:
+	case k.inbox <- memberFrame{from: from, data: data}:
 	default:
 	}
 }

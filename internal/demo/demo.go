@@ -24,6 +24,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/fault"
 )
 
 // Options are the demo's flags.
@@ -38,7 +39,12 @@ type Options struct {
 
 	// Profiles, if set, is the directory where the nodes write profiles of their processor time when they stop.
 	Profiles string
+	// Faults, if set, is the directory of the nodes' files of faults, node1 and so on (package fault).
+	Faults string
 }
+
+// FaultsOf is node k's file of faults.
+func (o *Options) FaultsOf(k int) string { return filepath.Join(o.Faults, fmt.Sprintf("node%d", k)) }
 
 // Cluster is a cluster being run. Its nodes are numbered from 1.
 type Cluster struct {
@@ -50,7 +56,7 @@ type Cluster struct {
 }
 
 const (
-	readyTimeout = 2 * time.Minute
+	readyTimeout = 40 * time.Second // for each node, as they start together
 	pollInterval = 50 * time.Millisecond
 )
 
@@ -187,16 +193,24 @@ func (c *Cluster) configure() error {
 		if err := renameio.WriteFile(c.configFile(k), text, 0o600); err != nil {
 			return err
 		}
-		argv := []string{exe, "node", "--config", c.configFile(k)}
-		if c.o.Profiles != "" {
-			argv = append(argv, "--cpu-profile", filepath.Join(c.o.Profiles, fmt.Sprintf("node%d.pprof", k)))
-		}
-		n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), argv...)
-		// The nodes share this machine's cores; threads beyond that only wake each other.
-		n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
-		c.nodes = append(c.nodes, n)
+		c.nodes = append(c.nodes, c.process(k, exe))
 	}
 	return nil
+}
+
+// process is node k's, which is not started yet.
+func (c *Cluster) process(k int, exe string) *Process {
+	argv := []string{exe, "node", "--config", c.configFile(k)}
+	if c.o.Profiles != "" {
+		argv = append(argv, "--cpu-profile", filepath.Join(c.o.Profiles, fmt.Sprintf("node%d.pprof", k)))
+	}
+	n := NewProcess(fmt.Sprintf("node%d", k), filepath.Join(c.o.Dir, fmt.Sprintf("node%d.log", k)), argv...)
+	// The nodes share this machine's cores; threads beyond that only wake each other.
+	n.env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes))}
+	if c.o.Faults != "" {
+		n.env = append(n.env, fault.Variable+"="+c.o.FaultsOf(k))
+	}
+	return n
 }
 
 // makeDir makes node k's directory. One that is alone begins with it.
@@ -278,7 +292,7 @@ func portFree(address string) error {
 
 // start brings the nodes up; at the first start the others clone the first.
 func (c *Cluster) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.o.Nodes)*readyTimeout)
 	defer cancel()
 	fmt.Fprintf(c.out, "PostgreSQL: %s\n", c.build)
 	fmt.Fprintf(c.out, "node1: starting\n")

@@ -1,5 +1,6 @@
 // Package lead decides which member should lead the order: one that reaches more of the others
-// than the leader does, or the one at which nearly all that is written comes in.
+// than the leader does, else the one with which commits take least (ways.go), else the one at which
+// nearly all that is written comes in.
 //
 // Neighbours: node and sim gather what members know of each other, ask Next at equal intervals,
 // and have the order hand leadership over.
@@ -14,6 +15,9 @@
 //	L4  Nothing is decided on the evidence of a moment, but who leads when the leader stops.
 //	L5  Who could not take the lead is asked again ever more rarely: each try costs time in which
 //	    nothing is ordered.
+//	L6  Between members that reach as many others, one that writes gets the lead only if commits do not
+//	    clearly take longer with it, as far as ways are known. What distance decides makes the sum of all
+//	    commits' waits less each time, and writes do not take it back.
 //
 // What it does not do: elect, measure, know time.
 package lead

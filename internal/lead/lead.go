@@ -14,6 +14,12 @@ type Options struct {
 	WindowRounds, Windows int
 	SharePercent          uint64
 	WroteMin              uint64
+	// Where ways are known, commits must take GainPercent less, zero means 15, and GainMin each, in the unit of Input's
+	// Ways, if another member led, in Windows in succession. At less than FewMin transactions in a window, zero
+	// means 5, all members count the same, and IdleWindows are wanted, zero means 14.
+	GainPercent, GainMin int64
+	FewMin               uint64
+	IdleWindows          int
 	// RestRounds is how long nothing is decided after a decision that came to nothing, and after each further one twice
 	// as long, up to 64 times; zero means 33.
 	RestRounds int
@@ -23,7 +29,8 @@ func (o *Options) defaults() {
 	for _, d := range []struct {
 		v *int
 		d int
-	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}, {&o.RestRounds, 33}} {
+	}{{&o.SettleRounds, 5}, {&o.ReachRounds, 4}, {&o.WindowRounds, 7}, {&o.Windows, 2}, {&o.RestRounds, 33},
+		{&o.IdleWindows, 14}} {
 		if *d.v <= 0 {
 			*d.v = d.d
 		}
@@ -33,6 +40,12 @@ func (o *Options) defaults() {
 	}
 	if o.WroteMin == 0 {
 		o.WroteMin = 20
+	}
+	if o.GainPercent == 0 {
+		o.GainPercent = 15
+	}
+	if o.FewMin == 0 {
+		o.FewMin = 5
 	}
 }
 
@@ -54,6 +67,9 @@ type Input struct {
 	Leads   bool // Self does
 	Halted  bool // Self cannot go on with what is ordered, and so should not decide what is
 	Members []Member
+	// Votes says which of Members do, Ways how far they are from each other; nil: nobody knows.
+	Votes []bool
+	Ways  Ways
 }
 
 // Reason is why leadership is handed over.
@@ -65,10 +81,12 @@ const (
 	Reach
 	Writes
 	Halted
+	Near
 )
 
 func (r Reason) String() string {
-	return [...]string{"none", "it reaches more members", "most is written there", "this member is halted"}[r]
+	return [...]string{"none", "it reaches more members", "most is written there", "this member is halted",
+		"commits take less time if it leads"}[r]
 }
 
 // Rule is what one member remembers between rounds.
@@ -82,6 +100,8 @@ type Rule struct {
 	wrote      []uint64 // when the window began
 	writing    uint32   // the member that wrote most in the last windows, so many
 	writingFor int
+
+	nearer nearer
 
 	decided int // how often, as this leader: what it decided came to nothing
 	rest    int // rounds before it decides again
@@ -104,7 +124,10 @@ func (r *Rule) Next(in Input) (uint32, Reason) {
 	}
 	r.rounds++
 	self := in.Members[at]
-	reaching, writing := r.reach(self, in), r.writes(in)
+	reaching, near, writing := r.reach(self, in), uint32(0), uint32(0)
+	if wrote := r.window(in); wrote != nil {
+		near, writing = r.near(at, &in, wrote), r.writes(in, wrote)
+	}
 	to, why := uint32(0), None
 	switch {
 	case r.rounds <= r.o.SettleRounds:
@@ -114,7 +137,9 @@ func (r *Rule) Next(in Input) (uint32, Reason) {
 		to, why = Heir(in), Halted
 	case reaching != 0:
 		to, why = reaching, Reach
-	case writing != 0 && mayLead(self, in, writing):
+	case near != 0:
+		to, why = near, Near
+	case writing != 0 && mayLead(self, in, writing) && !r.worse(at, &in, writing):
 		to, why = writing, Writes
 	}
 	if to == 0 {
@@ -167,27 +192,32 @@ func (r *Rule) reach(self Member, in Input) uint32 {
 	return best.ID
 }
 
-// writes follows who writes, window by window, and names who wrote nearly everything in the last ones.
-func (r *Rule) writes(in Input) uint32 {
+// window gives what each member has written in the window that ends now; nil if none does.
+func (r *Rule) window(in Input) (wrote []uint64) {
 	if r.wrote != nil && (r.rounds-1)%r.o.WindowRounds != 0 {
-		return 0
+		return nil
 	}
-	if len(r.wrote) != len(in.Members) {
-		r.wrote = nil // members have come or gone
-	}
-	most, n, all := uint32(0), uint64(0), uint64(0)
-	for i, m := range in.Members {
-		if r.wrote == nil {
-			break
+	if len(r.wrote) == len(in.Members) {
+		for i, m := range in.Members {
+			wrote = append(wrote, m.Wrote-r.wrote[i])
 		}
-		d := m.Wrote - r.wrote[i]
-		if all += d; d > n {
-			most, n = m.ID, d
-		}
+	} else { // members have come or gone
+		r.writing, r.writingFor, r.nearer = 0, 0, nearer{}
 	}
 	r.wrote = r.wrote[:0]
 	for _, m := range in.Members {
 		r.wrote = append(r.wrote, m.Wrote)
+	}
+	return wrote
+}
+
+// writes follows who writes, window by window, and names who wrote nearly everything in the last ones.
+func (r *Rule) writes(in Input, wrote []uint64) uint32 {
+	most, n, all := uint32(0), uint64(0), uint64(0)
+	for i, d := range wrote {
+		if all += d; d > n {
+			most, n = in.Members[i].ID, d
+		}
 	}
 	if n < r.o.WroteMin || n*100 < all*r.o.SharePercent {
 		most = 0

@@ -49,6 +49,7 @@ type Log struct {
 	Compacted Counter   `name:"log_compactions_total" help:"How often the log's beginning was given up."`
 	Sent      Counter   `name:"member_frames_sent_total" show:"frames_sent" help:"Messages to other members."`
 	Received  Counter   `name:"member_frames_received_total" show:"frames_received" help:"Messages of other members."`
+	Relayed   Counter   `name:"member_frames_relayed_total" help:"Messages sent once for several members of a site."`
 }
 
 // Transactions are those of this member's clients, and those of others that were applied here.

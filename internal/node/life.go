@@ -344,8 +344,11 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
 		Configures: func() bool { return l.tenure.standing.Understand(bootstrap.Configurations) },
 		Members:    l.members,
-		Send:       func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
-		Aborted:    l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
+		Member:     l.config.Member, Sites: func() [][]uint32 { return sites(l.tenure) },
+		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },
+		Relay:   func(to uint32, frame []byte) bool { return l.sendFrame(to, frameRelay, frame) },
+		Relayed: func(to uint32, frame []byte) bool { return l.sendFrame(to, frameRelayed, frame) },
+		Aborted: l.aborted, Locked: l.advisory.Tell, Fronts: l.db.streaming.Tell, Moved: l.flow.gate.Moved,
 		Leave: l.others.peers.Leave, Reaches: l.reaches,
 		Survey: func() (bool, []uint32) { return l.node.processors.Scarce(), l.sessions.Stuck(time.Now()) },
 	}

@@ -15,6 +15,9 @@ const (
 
 	frameHold = 'H' // see grants.Locks
 	frameHeld = 'I'
+
+	frameRelay   = 'V' // see core.Core.Relay
+	frameRelayed = 'W'
 )
 
 func (l *life) sendFrame(to uint32, kind byte, data []byte) bool {
@@ -51,6 +54,10 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	switch kind {
 	case frameRaft:
 		l.order.core.Receive(from, body)
+	case frameRelay:
+		l.refuses(from, l.order.core.Relay(from, body))
+	case frameRelayed:
+		l.refuses(from, l.order.core.Relayed(body))
 	case frameStatus:
 		if err := l.others.peers.Hear(from, body); err != nil {
 			l.log.Warn("a member's status cannot be read", "member", from, "error", err)
@@ -72,5 +79,12 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 		l.grants.Locks.Answered(from, body)
 	default:
 		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", kind)
+	}
+}
+
+// refuses says why a member's frame was not taken, if it was not.
+func (l *life) refuses(from uint32, err error) {
+	if err != nil {
+		l.log.Warn("refused a member's frame", "member", from, "error", err)
 	}
 }

@@ -168,6 +168,14 @@ func (l *life) members() engine.List {
 	return list
 }
 
+// sites are the members that are at one site; nil as long as not all understand what is passed on to them.
+func sites(t *tenure) [][]uint32 {
+	if !t.standing.Understand(bootstrap.Relays) {
+		return nil
+	}
+	return t.node.config.Sites()
+}
+
 // retire ends the node of a member that was removed, once the others go on without it. The connections to them are
 // open.
 func (t *tenure) retire() {

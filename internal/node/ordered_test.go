@@ -72,6 +72,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			Moved: l.flow.gate.Moved, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: l.others.peers.Leave, Reaches: func(uint32) bool { return false },
 			Configures: func() bool { return false }, Members: func() (l engine.List) { return l },
+			Sites: func() [][]uint32 { return nil },
 		})
 		l.submitted.patience, l.words = patienceOf(l), wordsOf(l)
 		l.db.jobs = replay.NewJobs(replay.JobOptions{})

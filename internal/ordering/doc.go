@@ -45,7 +45,14 @@
 //	    half, which a majority of them has, and so all before it. The one that voted knows of nobody what he has, and
 //	    so hands out nothing, while it does not lead.
 //
-//	O11 A witness votes and has the log on disk as others do, and delivers nothing to anybody. So it needs nothing of
+//	O11 Where the owner says who is at one site (Sites), a leader's appends for several members of another site that
+//	    are the same leave once, to one of them, which passes them on. Each answers for itself, to the leader and to
+//	    authors, so nothing counts that did not before. Who does not answer for some ticks gets them directly for a
+//	    while: nothing that others do keeps a member from its log for longer. All appends to a member go the same way
+//	    meanwhile, in their order. A member that passes appends on is trusted to say whose they are, as all are to say
+//	    who they are themselves.
+//
+//	O12 A witness votes and has the log on disk as others do, and delivers nothing to anybody. So it needs nothing of
 //	    what was decided before it came, nor of what others have dropped: the leader tells it where the log is, and
 //	    its log begins behind that. It is elected where nobody else has all that was decided, gives that to another
 //	    member, and the lead as soon as one with a database answers; it stands behind all others.

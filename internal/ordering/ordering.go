@@ -40,7 +40,7 @@ type Options struct {
 	Author func(data []byte) uint32
 	// Alone has what one voter decides alone wait until others have it as well; see O10.
 	Alone bool
-	// Witness: this member only keeps the log; see O11.
+	// Witness: this member only keeps the log; see O12.
 	Witness bool
 	// Logger receives raft's own messages; nil discards them.
 	Logger raft.Logger
@@ -50,6 +50,8 @@ type Options struct {
 type Message struct {
 	To   uint32
 	Data []byte
+	// For, if it is not nil, are those that are to have Data from To, which may be among them (O11): it is for Relayed.
+	For []uint32
 }
 
 // Delivered is one entry whose place in the order is final.
@@ -92,6 +94,7 @@ type Order struct {
 	changes    changes
 	alone      alone
 	witnesses  witnesses
+	relays     relays
 	ticks      uint64
 	heard      map[uint32]uint64      // by member: the tick at which it last answered in a term that is this one's
 	leads      uint64                 // the tick since which this member leads, or has not been away itself
@@ -175,6 +178,7 @@ func New(o Options) (*Order, error) {
 func (o *Order) Tick() {
 	o.node.Tick()
 	o.ticks++
+	o.relays.look(o)
 	o.stand()
 	o.witnesses.yield(o)
 }
@@ -188,7 +192,11 @@ func (o *Order) Step(from uint32, data []byte) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w from member %d: %v", ErrMessage, from, err)
 	}
-	if err := o.believe(from, m); err != nil {
+	return o.step(from, m)
+}
+
+func (o *Order) step(from uint32, m *pb.Message) error {
+	if err := believe(o.member, from, m); err != nil {
 		return err
 	}
 	if answers := m.GetType() == pb.MsgAppResp || m.GetType() == pb.MsgHeartbeatResp; answers &&
@@ -212,9 +220,9 @@ func (o *Order) Step(from uint32, data []byte) error {
 	return nil
 }
 
-// believe refuses a message that no member would send.
-func (o *Order) believe(from uint32, m *pb.Message) error {
-	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(o.member) || m.Type == nil ||
+// believe refuses a message that no member would send to this one.
+func believe(to, from uint32, m *pb.Message) error {
+	if m.GetFrom() != uint64(from) && m.GetType() != pb.MsgProp || m.GetTo() != uint64(to) || m.Type == nil ||
 		raft.IsLocalMsg(m.GetType()) {
 		return fmt.Errorf("%w from member %d: %s for %d said to be from %d", ErrMessage, from, m.GetType(), m.GetTo(),
 			m.GetFrom())
@@ -319,8 +327,9 @@ func (o *Order) Ready() Ready {
 		r.HardState = o.ready.HardState
 	}
 	leading := st.RaftState == raft.StateLeader
+	o.relays.shared = o.relays.shared[:0]
 	for i, m := range o.ready.Messages {
-		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) {
+		if overtaken(m, o.ready.Messages[i+1:]) || answersFound(m) || o.relays.joins(m, r.Early, o.ticks) {
 			continue
 		}
 		m = o.witnesses.introduced(o, m)
@@ -330,7 +339,7 @@ func (o *Order) Ready() Ready {
 		}
 		out := Message{To: uint32(m.GetTo()), Data: data}
 		if leading && m.GetType() == pb.MsgApp || m.GetType() == pb.MsgProp {
-			r.Early = append(r.Early, out)
+			r.Early = o.relays.early(m, out, r.Early)
 		} else {
 			r.Late = append(r.Late, out)
 		}
@@ -418,7 +427,10 @@ func (o *Order) HandOver(to uint32) {
 }
 
 // Unreachable says a frame to member was dropped, so that raft sends more carefully.
-func (o *Order) Unreachable(member uint32) { o.node.ReportUnreachable(uint64(member)) }
+func (o *Order) Unreachable(member uint32) {
+	o.node.ReportUnreachable(uint64(member))
+	o.relays.fails(member, o.ticks)
+}
 
 // quiet discards raft's log but keeps its panics.
 type quiet struct{}

@@ -75,7 +75,7 @@ func (w *witnesses) anew(o *Order) *Begins {
 // heirTicks is for how long a member may be silent that a witness gives the lead.
 const heirTicks = 10
 
-// yield has a witness that leads give the lead to who has a database and answers: of these who lacks least (O11).
+// yield has a witness that leads give the lead to who has a database and answers: of these who lacks least (O12).
 func (w *witnesses) yield(o *Order) {
 	if !w.self || planted == "witness-keeps-the-lead" {
 		return

@@ -28,6 +28,8 @@ const (
 	// A member that has come nearer to the end of the order than this has caught up.
 	caughtUpItems = 2000
 	caughtUpBytes = 16 << 20
+	// gainMin is by how much less time commits must take for the lead to be moved for that.
+	gainMin = 2 * time.Millisecond
 )
 
 // Status is what members tell each other.
@@ -74,7 +76,8 @@ type Peers struct {
 
 // New makes one that has heard of nobody yet.
 func New(o Options) *Peers {
-	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{}, rule: lead.New(lead.Options{})}
+	p := &Peers{o: o, began: time.Now(), details: map[uint32]Details{},
+		rule: lead.New(lead.Options{GainMin: int64(gainMin)})}
 	p.members = Numbers(o.Config.All())
 	p.table = replica.NewTable(replica.Options{Self: o.Config.Member, Members: p.members, Deaf: int64(deafAfter),
 		Silent: int64(SilentAfter), NearItems: caughtUpItems, NearBytes: caughtUpBytes})

@@ -3,6 +3,7 @@
 //
 //	status     what members tell each other: gossip
 //	table      what a member knows of the others by that
+//	ways       how far the members are from each other
 //	lease      how long what the order has given to its sessions is theirs, and when the others' is not
 //	patience   how long a COMMIT waits for a majority
 //	rests      whether a member that catches up leaves processors to the others
@@ -35,6 +36,8 @@
 //	RE11 While a member copies a database, and until it has begun from that, the others keep the log from the entry on
 //	    behind which the copy begins, up to LoanFactor times as much as otherwise.
 //	RE9  What a member that is away may need is kept until it has told that it needs it no more.
+//	RE12 A round trip time is what has passed from a word of this member to the other one's that answers it, less the
+//	    time in between there; of the last ones the least. What answers an earlier incarnation does not count.
 //
 // What it does not do: IO, time, goroutines; vote or count votes (ordering); decide verdicts (engine).
 package replica

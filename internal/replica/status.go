@@ -34,6 +34,9 @@ type Status struct {
 	Links int      `json:"links"`
 	// Lent are the copies of its database that others take, or have taken and not begun from yet.
 	Lent []Loan `json:"lent,omitempty"`
+	// At is when it tells this, by its own clock; zero: it does not say. Ways are those to the other members.
+	At   int64 `json:"at,omitempty"`
+	Ways []Way `json:"ways,omitempty"`
 
 	Lag Lag `json:"-"` // reckoned where it arrives
 }

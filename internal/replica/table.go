@@ -25,6 +25,8 @@ type Table struct {
 	rows     []row // of the other members
 	end      End   // the furthest that anybody has told
 	caughtUp bool  // this member has been near the end of the order once
+
+	incarnation uint64 // this member's, as it told it last
 }
 
 // row is what is known of one member.
@@ -34,6 +36,7 @@ type row struct {
 	heard  bool  // it was, since it is in the table
 	up     bool  // it has not ended since it was heard last
 	at     int64 // when it was heard last
+	rounds rounds
 }
 
 // NewTable makes a table of members of which nothing was heard yet.
@@ -87,6 +90,7 @@ func (t *Table) Hear(now int64, member uint32, s Status, ordinal, volume uint64)
 		s.Applied = max(s.Applied, r.status.Applied)
 	}
 	r.status, r.at, r.heard, r.up = s, now, true, true
+	t.measure(now, r, &s)
 	t.end.Ordinal, t.end.Volume = max(t.end.Ordinal, s.Ordinal), max(t.end.Volume, s.Volume)
 	return true
 }
@@ -261,7 +265,8 @@ func (t *Table) Copies(now int64, member uint32, own []Loan) (from uint32) {
 func (t *Table) Tell(now int64, o Own) Status {
 	s := Status{Incarnation: o.Incarnation, Ordinal: o.Ordinal, Applied: o.Applied, Leader: o.Leader,
 		Volume: o.Volume, VolumeApplied: o.VolumeApplied, DelayMicros: o.DelayMicros, Because: o.Because,
-		Clients: o.Clients, Hears: t.Hears(now), Links: t.links(now), Lent: o.Lent}
+		Clients: o.Clients, Hears: t.Hears(now), Links: t.links(now), Lent: o.Lent, At: now, Ways: t.tellWays(now)}
+	t.incarnation = o.Incarnation
 	end := t.End(now)
 	s.Lag = s.behind(end.Ordinal, end.Volume)
 	near := t.caughtUp || s.Lag.Items <= t.o.NearItems && s.Lag.Bytes <= t.o.NearBytes
@@ -292,11 +297,12 @@ func (t *Table) Lead(now int64, own Status, leads bool, votes func(member uint32
 	wrote func(member uint32) uint64,
 ) lead.Input {
 	self := t.o.Self
-	in := lead.Input{Self: self, Leads: leads, Halted: own.State == Halted}
+	in := lead.Input{Self: self, Leads: leads, Halted: own.State == Halted, Ways: t.ways(now, &own)}
 	t.each(now, &own, func(m uint32, s *Status, _ bool) {
 		fit := slices.Contains(own.Hears, m) && slices.Contains(s.Hears, self) && s.State == Synced &&
 			s.Lag.Items <= t.o.NearItems && votes(m)
 		in.Members = append(in.Members, lead.Member{ID: m, Links: s.Links, Wrote: wrote(m), Fit: fit})
+		in.Votes = append(in.Votes, votes(m))
 	})
 	return in
 }

@@ -16,6 +16,8 @@ const (
 	silentMicros = 300_000
 	// nearItems is by how much who has caught up is behind.
 	nearItems = 50
+	// gainMicros is by how much less time commits must take for the lead to be moved for that.
+	gainMicros = 200
 )
 
 // peers is what a life of a member knows of the others: production's table, fed over the network, and beside it what
@@ -45,7 +47,8 @@ func newPeers(m *member) *peers {
 	for _, other := range m.w.members {
 		o.Members = append(o.Members, other.id)
 	}
-	p := &peers{m: m, all: o.Members, table: replica.NewTable(o), rule: lead.New(lead.Options{WroteMin: 3}),
+	p := &peers{m: m, all: o.Members, table: replica.NewTable(o),
+		rule:  lead.New(lead.Options{WroteMin: 3, GainMin: gainMicros}),
 		words: replica.NewContact(uint32(voters(m.w)))}
 	p.throttle = newThrottle(m)
 	p.witnessed = -silentMicros

@@ -166,6 +166,7 @@ func (m *member) tick(life uint64) {
 		if m.w.now >= m.still || !m.w.faulty {
 			m.engine.Strain(m.w.swarm.scarce, m.w.swarm.stuck)
 			m.w.truth.voting.look(m)
+			engine.Sites(m.engine, m.w.net.sites)
 			m.engine.Tick()
 			m.w.truth.voting.ticked(m)
 			m.wake()

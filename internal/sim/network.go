@@ -1,5 +1,10 @@
 package sim
 
+import (
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/ordering"
+)
+
 // network delays, loses, duplicates and reorders frames, and cuts links.
 type network struct {
 	w      *world
@@ -7,7 +12,8 @@ type network struct {
 	raft   lane
 	gossip lane
 	told   []uint64 // by member: the greatest applied ordinal that it has told
-	epoch  int      // of partitions: a newer one ends an older one
+	sites  [][]uint32
+	epoch  int // of partitions: a newer one ends an older one
 }
 
 // lane is one of the streams between two members. Each has chance of its own, so that what goes along one does not
@@ -38,19 +44,57 @@ func newLinks(members int) links {
 
 func newNetwork(w *world) *network {
 	return &network{w: w, cut: newLinks(len(w.members)), raft: newLane(w.rnd, len(w.members)),
-		gossip: newLane(newRandom(mix(w.seed^0x6055)), len(w.members)), told: make([]uint64, len(w.members))}
+		gossip: newLane(newRandom(mix(w.seed^0x6055)), len(w.members)), told: make([]uint64, len(w.members)),
+		sites: sitesOf(w)}
+}
+
+// sitesOf has members be at one site with another one in a third of the runs, if there are more sites than that.
+func sitesOf(w *world) [][]uint32 {
+	last := uint32(len(w.members))
+	switch draw := mix(w.seed ^ 0x517e5); {
+	case last < 3 || w.o.Planted != "" || draw%3 > 0:
+		return nil
+	case last > 4 && draw%2 == 0:
+		return [][]uint32{{1, 2}, {last, last - 1, last - 2}}
+	default:
+		return [][]uint32{{last - 1, last}}
+	}
 }
 
 // send carries a frame of raft to member `to`, perhaps.
-func (n *network) send(from, to *member, data []byte) {
-	sent := n.carry(&n.raft, from, to, func() {
-		n.w.stats.Net.Frames++
-		must(to.engine.Step(from.id, data))
-		n.w.truth.voting.hears(to, from, data)
-		to.wake()
-	})
-	if !sent && n.w.rnd.chance(500) {
+func (n *network) send(from, to *member, f ordering.Message) {
+	arrives := func() { n.steps(to, from, f.Data, to.engine.Step) }
+	if f.For != nil {
+		arrives = func() { n.passOn(from, to, f) }
+	}
+	if !n.carry(&n.raft, from, to, arrives) && n.w.rnd.chance(500) {
 		from.engine.Unreachable(to.id)
+	}
+}
+
+// steps has a member take a frame of origin's.
+func (n *network) steps(to, origin *member, data []byte, step func(from uint32, data []byte) error) {
+	n.w.stats.Net.Frames++
+	must(step(origin.id, data))
+	n.w.truth.voting.hears(to, origin, data)
+	to.wake()
+}
+
+// passOn has a member take a frame that is for several of its site, and carry it to the others.
+func (n *network) passOn(origin, at *member, f ordering.Message) {
+	for _, id := range f.For {
+		to := n.w.members[id-1]
+		arrives := func() {
+			n.w.stats.Net.Relayed++
+			n.steps(to, origin, f.Data, func(from uint32, data []byte) error {
+				return engine.Relayed(to.engine, from, data)
+			})
+		}
+		if to == at {
+			arrives()
+		} else {
+			n.carry(&n.raft, at, to, arrives)
+		}
 	}
 }
 

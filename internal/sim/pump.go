@@ -157,7 +157,7 @@ func (m *member) frames(fs []ordering.Message) {
 			k.take(m, f.Data)
 			continue
 		}
-		m.w.net.send(m, m.w.members[f.To-1], f.Data)
+		m.w.net.send(m, m.w.members[f.To-1], f)
 	}
 }
 

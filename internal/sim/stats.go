@@ -38,7 +38,7 @@ type memberStats struct {
 }
 
 // netStats counts frames between members.
-type netStats struct{ Frames, Lost int }
+type netStats struct{ Frames, Lost, Relayed int }
 
 // waitStats counts how sessions wait for others, and listen to them.
 type waitStats struct {

@@ -2,7 +2,7 @@
 // two members with a database either may be lost.
 //
 // Neighbours: the other members talk to it as to each other (transport, standing); core.Keeper is an order without an
-// engine, and ordering makes it a witness's (O11). What a member reads of its own database, who the members are and
+// engine, and ordering makes it a witness's (O12). What a member reads of its own database, who the members are and
 // which databases there are, it asks the others for (standing.AskList).
 //
 // Start reading at Witness.Run.

@@ -28,7 +28,10 @@ func (x *waiting) look() replica.Wait {
 	e, w := x.m.engine, x.m.w
 	open := e.Undecided(x.seq) && e.Behind() == 0 && e.Sent(x.seq) == x.sent
 	over := w.now >= x.ends
-	for x.sent = e.Sent(x.seq); x.ends <= w.now; x.ends += w.swarm.patience {
+	if over { // it may be looked at before, for what was ordered once more
+		x.sent = e.Sent(x.seq)
+	}
+	for ; x.ends <= w.now; x.ends += w.swarm.patience {
 	}
 	how := x.patience.Look(w.now, e, x.seq)
 	if how != replica.GoOn && !over || how == replica.Unknown && !open || how == replica.GoOn && open && over {

@@ -79,15 +79,19 @@ func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
 		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
 			WithHint("Try again in a moment.")
 	}
-	level := uint32(bootstrap.Membership)
-	if m.Does.Later() {
-		level = bootstrap.Roles
-	}
-	if m.Does == semantics.NoMember || t.standing.Understand(level) {
+	if m.Does == semantics.NoMember || t.standing.Understand(levelOf(m.Does)) {
 		return nil
 	}
 	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+
 		"list of members").WithHint("Start all members, with this release.")
+}
+
+// levelOf is what all members must understand before the order has a change.
+func levelOf(c semantics.MemberChange) uint32 {
+	if c.Later() {
+		return bootstrap.Roles
+	}
+	return bootstrap.Membership
 }
 
 // began is the list of members as it was configured; nil once the order has changed it.

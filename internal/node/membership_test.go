@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/quorum"
@@ -49,6 +50,16 @@ func TestMembersOfATenure(t *testing.T) {
 	}
 	if tn.node.removed.Store(true); tn.node.errRemoved() == nil {
 		t.Error("it was removed")
+	}
+}
+
+// TestLevelOf: builds before the roles understand who comes, goes and moves, and nothing else.
+func TestLevelOf(t *testing.T) {
+	for c := semantics.AddsMember; c.Valid(); c++ {
+		if got := levelOf(c); got != bootstrap.Membership && got != bootstrap.Roles ||
+			(got == bootstrap.Membership) != (c <= semantics.MovesMember) {
+			t.Errorf("%s is of level %d", c.Procedure(), got)
+		}
 	}
 }
 

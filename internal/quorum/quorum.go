@@ -94,7 +94,7 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		switch {
 		case p.Voter && is:
 			gone++
-		case p.Voter && p.Silent > presentTicks:
+		case p.Voter && r.seen[p.Member].present <= presentTicks:
 			if r.copies == 1 {
 				r.first = leader // as it may be to
 			}

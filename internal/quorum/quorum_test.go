@@ -191,6 +191,27 @@ func TestOneCopy(t *testing.T) {
 	}
 }
 
+// TestNewLeader: who leads just now knows of nobody whether he is there, and wants nothing until he can (Q5), whatever
+// the order has said of the members.
+func TestNewLeader(t *testing.T) {
+	r := New(gone, 0)
+	for tick := 1; tick < gone; tick++ {
+		list := members([]uint32{1, 2, 3, 4, 5}, nil, map[uint32]int{2: tick}) // it is never heard
+		list[4].Learner, list[3].Leaves = true, true
+		if got := r.Tick(1, list); got != nil {
+			t.Fatalf("one was never heard, and after %d ticks wanted is %v", tick, got)
+		}
+	}
+	r.Reset()
+	for tick := 1; tick <= 2*presentTicks; tick++ {
+		list := members([]uint32{1, 2, 3, 4, 5}, nil, nil)
+		list[4].Learner = true
+		if got := r.Tick(1, list); (got != nil) != (tick > presentTicks) {
+			t.Fatalf("after %d ticks: wants %v", tick, got)
+		}
+	}
+}
+
 // ranked are roles of members with these ranks.
 func ranked(ranks map[uint32]int) map[uint32]Role {
 	roles := map[uint32]Role{}
@@ -284,9 +305,10 @@ func TestStops(t *testing.T) {
 	}{
 		{"the first one stops", 1, []uint32{1}, []uint32{2}, []uint32{1}, nil, 0, gone, []uint32{1, 2}},
 		{"the other one votes", 1, []uint32{1, 2}, nil, []uint32{1}, nil, 0, gone, []uint32{2}},
-		{"it leads", 2, []uint32{1, 2}, nil, []uint32{1}, nil, 0, 1, []uint32{2}},
-		{"a third one may be there", 2, []uint32{1, 2}, []uint32{3}, []uint32{1}, map[uint32]int{3: gone - 1}, 0, 1,
-			[]uint32{2}},
+		{"it leads", 2, []uint32{1, 2}, nil, []uint32{1}, nil, 0, presentTicks + 1, []uint32{2}},
+		{"it leads just now", 2, []uint32{1, 2}, nil, []uint32{1}, nil, 0, presentTicks, nil},
+		{"a third one may be there", 2, []uint32{1, 2}, []uint32{3}, []uint32{1}, map[uint32]int{3: gone - 1}, 0,
+			presentTicks + 1, []uint32{2}},
 		{"it votes alone", 2, []uint32{2}, []uint32{1}, []uint32{1}, nil, 0, 2 * gone, nil},
 		{"the other one stops", 1, []uint32{1}, []uint32{2}, []uint32{2}, nil, 0, 2 * gone, nil},
 		{"both stop", 1, []uint32{1}, []uint32{2}, []uint32{1, 2}, nil, 0, 2 * gone, nil},

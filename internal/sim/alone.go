@@ -143,8 +143,8 @@ func (v *voting) gives(m *member, list []ordering.Delivered) {
 	}
 	for i, o := range m.w.members {
 		h := a.heard[way{m.id, o.id}]
-		if voter != uint64(m.id) || o == m || o.id == v.removal.member || h.good < keptTicks ||
-			h.life != m.incarnation {
+		if voter != uint64(m.id) || o == m || o.id == v.removal.member || v.roles.of[o.id].Learner ||
+			h.good < keptTicks || h.life != m.incarnation {
 			continue
 		}
 		if at := m.w.members[i].disk.last(); at < last {

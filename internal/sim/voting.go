@@ -34,7 +34,7 @@ type voting struct {
 	healed    int64 // when a majority was
 	removal   removal
 	witness   *witness // nil: there is none
-	ranks     ranks
+	roles     roles
 }
 
 func newVoting(w *world) voting {
@@ -58,14 +58,14 @@ func newVoting(w *world) voting {
 		}
 	}
 	if v.goneTicks > 0 {
-		v.ranks = newRanks(w)
+		v.roles = newRoles(w)
 	}
 	return v
 }
 
 // look has a member's engine go by the list of members as it knows it.
 func (v *voting) look(m *member) {
-	engine.VotingOf(m.engine).Of(v.witness.listed(v.ranks.known(m, v.removal.list(m))))
+	engine.VotingOf(m.engine).Of(v.witness.listed(v.roles.known(m, v.removal.list(m))))
 }
 
 // begin has members be down for long, one after the other, beside all other faults.
@@ -164,7 +164,7 @@ func (v *voting) enough(w *world, order []int) int {
 		return cmp.Or(cmp.Compare(v.behind(now, w.members[a]), v.behind(now, w.members[b])),
 			cmp.Compare(v.silent(now, a), v.silent(now, b)))
 	})
-	view := quorum.View{Changes: true, MinCopies: v.copies, Roles: v.ranks.roles()}
+	view := quorum.View{Changes: true, MinCopies: v.copies, Roles: v.roles.of}
 	for i, m := range w.members {
 		view.Members = append(view.Members, m.id)
 		if v.silent(now, i) == 0 {

@@ -65,3 +65,27 @@ func TestVoteIsGivenAway(t *testing.T) {
 	}
 	c.Check()
 }
+
+// TestVoteIsGivenAwayOfThree: a third member is dead when the one that votes alone is stopped. The other one gets the
+// vote, and commits as soon as it knows as well that the third one is gone.
+func TestVoteIsGivenAwayOfThree(t *testing.T) {
+	t.Parallel() // mostly it waits
+	const expelled = 3 * time.Second
+	c := Start(t, 3, func(_ int, c *config.Config) { c.ExpelAfter, c.MinCopies = expelled.String(), 1 })
+	c.Connect(1).Do("CREATE TABLE last(k serial PRIMARY KEY, v text)")
+	c.KillBoth(3)
+	c.voters(1, "v--")
+	c.goesOn(1, "two")
+	time.Sleep(expelled)
+	c.Stop(1)
+	if took := c.goesOn(2, "one"); took > expelled+2*time.Second {
+		t.Errorf("a commit takes %v", took)
+	}
+	c.voters(2, "-v-")
+	c.Run(1)
+	c.Run(3)
+	c.WaitReady()
+	c.voters(3, "vvv")
+	c.Everywhere("SELECT string_agg(v, ', ' ORDER BY k) FROM last", "two, one")
+	c.Check()
+}

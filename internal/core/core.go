@@ -154,6 +154,9 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			return &LostError{*lost}
 		}
 		c.drainReady()
+		if err := engine.Unread(c.engine); err != nil {
+			return err
+		}
 		gathered.look(time.Time{})
 		kept.look(c.issued)
 		select {
@@ -324,6 +327,9 @@ func (c *Core) step(m memberFrame) {
 func (c *Core) drainReady() {
 	for !c.writing && c.engine.HasReady() {
 		rd := c.engine.Ready()
+		if engine.Unread(c.engine) != nil {
+			return
+		}
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		if len(rd.Configured) > 0 {

@@ -47,6 +47,9 @@ func (r *Retired) Run(ctx context.Context) error {
 	for {
 		for r.order.HasReady() {
 			rd := r.order.Ready()
+			if err := r.order.Unread(); err != nil {
+				return &failure.Newer{Err: err}
+			}
 			r.sendAll(rd.Early)
 			if err := r.disk.Append(rd.HardState, rd.Entries, rd.Sync); err != nil {
 				return &failure.Fatal{Err: errLog(err)}

@@ -362,7 +362,7 @@ func (x *Executor) attend(ctx context.Context, meeting uint64) error {
 // failed is called when the executor has failed with a group. It returns nil if the database was halted by that, once
 // the life ends.
 func (x *Executor) failed(ctx context.Context, g *engine.Group, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || failure.NotUnderstood(err) {
 		return err
 	}
 	if failure.Follows(err, x.o.Course.Serving()) == failure.Ends {

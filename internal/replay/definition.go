@@ -93,8 +93,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		meeting = r.Uvarint()
 		return d, meeting, r.Done()
 	default:
-		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version,
-			definitionVersion, definitionVersionLast)
+		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d: %w", version,
+			definitionVersion, definitionVersionLast, writeset.ErrUnknown)
 	}
 	d.Settings = make([]session.Setting, r.Count(2))
 	for i := range d.Settings {
@@ -114,7 +114,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		d.Membership = semantics.Membership{Does: semantics.MemberChange(r.Byte()), Name: string(r.Bytes()),
 			Address: string(r.Bytes()), Clients: string(r.Bytes())}
 		if m := d.Membership.Does; !m.Valid() || m == semantics.NoMember {
-			return d, 0, fmt.Errorf("statement in the log does to the members what this build does not know (%d)", m)
+			return d, 0, fmt.Errorf("statement in the log does something to the members (%d): %w", m,
+				writeset.ErrUnknown)
 		}
 		for range r.Count(4) {
 			d.Began = append(d.Began, session.FirstMember{Number: uint32(r.Uvarint()), Name: string(r.Bytes()),
@@ -126,8 +127,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		flags := r.Byte()
 		d.Database.IfExists, d.ByVoters = flags&ifExists != 0, flags&byVoters != 0
 		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
-			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)",
-				d.Database.Does)
+			return d, 0, fmt.Errorf("statement in the log does something to a database (%d): %w", d.Database.Does,
+				writeset.ErrUnknown)
 		}
 	}
 	return d, 0, r.Done()

@@ -31,7 +31,7 @@ func rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
-		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), statusCommand(),
+		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), upgradeCommand(), statusCommand(),
 			checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(), versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {

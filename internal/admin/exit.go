@@ -22,6 +22,9 @@ const exitStops = 1
 // exitRefused is that of tutti member: a node answers that it cannot be done. It ends with exitUnknown, too.
 const exitRefused = 1
 
+// exitNotFinished is that of tutti upgrade: an upgrade is not finished. It ends with exitRefused and exitUnknown, too.
+const exitNotFinished = 1
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

@@ -13,8 +13,9 @@ const (
 	FirstVoters    = 2 // those begin a new database's order who vote where it is created
 	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
 	Membership     = 4 // members are added and removed by the order
+	Roles          = 5 // roles, ranks and sites in the list of members
 	// Level is that of this build.
-	Level = Membership
+	Level = Roles
 )
 
 // Facts are what a member says of itself to another one.
@@ -37,6 +38,10 @@ type Facts struct {
 	// no log and so hears of no change; its owner's form.
 	Later  []uint32        `json:"later,omitempty"`
 	Roster json.RawMessage `json:"roster,omitempty"`
+	// Record is what holds for the cluster, as far as it knows; nil: it has heard of none that has begun, or it is of a
+	// release before Roles. First is with what it would begin a cluster.
+	Record *Record `json:"record,omitempty"`
+	First  *Record `json:"first,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`
 	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other

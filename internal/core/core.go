@@ -51,6 +51,8 @@ type Options struct {
 	Reaches func(uint32) bool
 	// Configures: all members understand changes of who votes
 	Configures func() bool
+	// Rule is by what who votes is decided, see engine.Voting.By
+	Rule func() (copies, goneTicks int)
 	// Members are all, and those that are gone, once the order has changed that; nil: as at the beginning
 	Members func() (members, gone []uint32)
 	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
@@ -168,6 +170,7 @@ func (c *Core) Run(ctx context.Context) (err error) {
 				gathered.max = gatherScarceMax
 			}
 			v := engine.VotingOf(c.engine)
+			v.By(c.o.Rule())
 			v.May(c.o.Configures())
 			v.Of(c.o.Members())
 			for range beat.passed() {

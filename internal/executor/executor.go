@@ -291,7 +291,7 @@ func (x *Executor) executeStatement(ctx context.Context, g *engine.Group, t engi
 	switch {
 	case d.Database.Does != semantics.NoDatabase:
 		r, err = x.o.Databases(ctx, g.Last, t, d)
-	case d.Membership.Does != semantics.NoMember:
+	case d.Membership.Does != semantics.NoMember, d.Record.Does != semantics.NoRecord:
 		r, err = x.o.Members(ctx, g.Last, t, d)
 	case d.Index.Name != "":
 		over, err = false, x.o.Jobs.BuildConcurrently(ctx, g.Last, t, d)

@@ -74,6 +74,8 @@ func defined(d session.Definition, err error, encoded []byte) Change {
 	switch name, is := memberChanges[d.Membership.Does]; {
 	case err != nil:
 		d.SQL = "\\x" + hex.EncodeToString(encoded)
+	case d.Record.Does != semantics.NoRecord && d.SQL == "":
+		d.SQL = d.Record.String()
 	case is && d.SQL == "":
 		d.SQL = fmt.Sprintf("CALL tutti.%s('%s')", name, d.Membership.Name)
 	}

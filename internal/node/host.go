@@ -360,12 +360,18 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e == nil {
 		e = l.tenure.mayChangeMembers(d.Membership)
 	}
+	if e == nil {
+		e = l.tenure.mayChangeRecord(d.Record)
+	}
 	if e != nil {
 		return session.Result{Err: e}
 	}
 	if d.Membership.Does != semantics.NoMember {
 		d.Extent.Shared = false // other databases need not meet it: nothing of theirs is changed
 		d.Began = l.tenure.began()
+	}
+	if d.Record.Does != semantics.NoRecord {
+		d.Extent.Shared, d.Record = false, l.tenure.record(d.Record)
 	}
 	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
 		return session.Result{Err: e}

@@ -28,6 +28,9 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	if err := c.ReadLost(); err != nil {
 		return &failure.Config{Err: err}
 	}
+	if err := t.readRecord(ctx); err != nil {
+		return err
+	}
 	if c.Becomes(r); r == nil {
 		return nil
 	}
@@ -96,9 +99,12 @@ func (t *tenure) began() (list []session.FirstMember) {
 	return list
 }
 
-// changeMembers carries out what a definition does to the list of members.
+// changeMembers carries out what a definition does to the list of members, or to what holds for all of them.
 func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result,
 	error) {
+	if d.Record.Does != semantics.NoRecord {
+		return l.changeRecord(ctx, last, t, d)
+	}
 	l.db.applier.Begun.Store(last)
 	r, result, err := membership.Carry(ctx, membership.Options{Config: l.config, Conn: l.db.applier.Pgx,
 		Note: l.db.applier.Note, NoteProgress: l.db.applier.NoteProgress}, last, t.Ordinal, d)

@@ -10,6 +10,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/plancache"
 	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/show"
 )
 
@@ -34,6 +35,7 @@ func showOf(l *life) *show.Replica {
 			"checksums": {Columns: audit.Columns, Show: l.audit.Show},
 			"locks":     {Columns: advisory.Columns, Show: l.advisory.Show},
 			"plans":     {Columns: plancache.Columns, Show: l.plans.Show},
+			"upgrade":   {Columns: upgradeColumns, Show: func() session.Result { return upgrade(l) }},
 		},
 	}
 }
@@ -46,7 +48,7 @@ func votesOf(t *tenure) (list []show.Votes) {
 	}
 	for _, l := range t.all() {
 		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel,
-			Copies: t.node.config.MinCopies}
+			Copies: t.node.config.Copies()}
 		for _, m := range l.others.peers.All() {
 			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
 				v.There = append(v.There, m)

@@ -16,6 +16,7 @@ import (
 // a partition that is detached in two steps: byte 1 for the second one, schema and name of its parent and its own.
 // Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients; and with
 // the list before that, if it is the first change: number of members, then number, name and both addresses of each.
+// Version 8 goes on with what it does to what holds for the cluster: byte change, uvarints level and copies, time.
 const (
 	definitionVersion         = 1
 	definitionVersionDatabase = 2
@@ -23,7 +24,8 @@ const (
 	definitionVersionIndex    = 4
 	definitionVersionDetach   = 5
 	definitionVersionMembers  = 6
-	definitionVersionLast     = definitionVersionMembers
+	definitionVersionRecord   = 8
+	definitionVersionLast     = definitionVersionRecord
 )
 
 // Flags of what is done to a database. Builds that do not know byVoters get none with it (bootstrap.FirstVoters).
@@ -42,6 +44,8 @@ func EncodeDefinition(d session.Definition) []byte {
 		b[0] = definitionVersionDetach
 	} else if d.Membership.Does != semantics.NoMember {
 		b[0] = definitionVersionMembers
+	} else if d.Record.Does != semantics.NoRecord {
+		b[0] = definitionVersionRecord
 	}
 	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
 	for _, s := range d.Settings {
@@ -74,6 +78,8 @@ func EncodeDefinition(d session.Definition) []byte {
 				b = writeset.AppendBytes(b, []byte(s))
 			}
 		}
+	} else if d.Record.Does != semantics.NoRecord {
+		b = appendRecord(b, d.Record)
 	}
 	return b
 }
@@ -88,7 +94,7 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 	version := r.Byte()
 	switch version {
 	case definitionVersion, definitionVersionDatabase, definitionVersionIndex, definitionVersionDetach,
-		definitionVersionMembers:
+		definitionVersionMembers, definitionVersionRecord:
 	case definitionVersionMeeting:
 		meeting = r.Uvarint()
 		return d, meeting, r.Done()
@@ -121,6 +127,10 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 			d.Began = append(d.Began, session.FirstMember{Number: uint32(r.Uvarint()), Name: string(r.Bytes()),
 				Address: string(r.Bytes()), Clients: string(r.Bytes())})
 		}
+	case definitionVersionRecord:
+		if d.Record, err = readRecord(r); err != nil {
+			return d, 0, err
+		}
 	case definitionVersionDatabase:
 		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()),
 			To: string(r.Bytes())}
@@ -132,4 +142,19 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		}
 	}
 	return d, 0, r.Done()
+}
+
+func appendRecord(b []byte, r semantics.Record) []byte {
+	b = binary.AppendUvarint(append(b, byte(r.Does)), uint64(r.Level))
+	return writeset.AppendBytes(binary.AppendUvarint(b, uint64(r.MinCopies)), []byte(r.ExpelAfter))
+}
+
+func readRecord(r *writeset.Reader) (semantics.Record, error) {
+	c := semantics.Record{Does: semantics.RecordChange(r.Byte()), Level: uint32(r.Uvarint()),
+		MinCopies: int(r.Uvarint()), ExpelAfter: string(r.Bytes())}
+	if !c.Does.Valid() || c.Does == semantics.NoRecord {
+		return c, fmt.Errorf("statement in the log does something to what holds for the cluster (%d): %w", c.Does,
+			writeset.ErrUnknown)
+	}
+	return c, nil
 }

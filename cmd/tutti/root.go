@@ -31,8 +31,9 @@ func rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
-		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), upgradeCommand(), statusCommand(),
-			checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(), versionCommand()}},
+		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), nodeCommand(), memberCommand(), statusCommand(),
+			upgradeCommand(), checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(),
+			versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {
 		for _, c := range g.commands {

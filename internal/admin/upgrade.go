@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Upgrade prints what the members run and understand, and what the cluster's level is. If it is to, it has a node finish
-// an upgrade before. Its error has the exit code.
+// Upgrade prints what the members run and understand, and what the cluster's level is. If it is to, it has a node
+// finish an upgrade before. Its error has the exit code.
 func Upgrade(ctx context.Context, t Target, finish bool, w io.Writer) error {
 	if err := t.resolve(); err != nil {
 		return Usage(err)
@@ -80,8 +80,8 @@ func (t table) finished() error {
 		return exit(exitNotFinished, fmt.Errorf("%s: no release was seen there that understands the cluster's level",
 			strings.Join(behind, ", ")))
 	case len(ahead) > 0:
-		return exit(exitNotFinished, fmt.Errorf("an upgrade is not finished: when all run the new release, run \"tutti "+
-			"upgrade finish\" (%s understand more than the cluster's level)", strings.Join(ahead, ", ")))
+		return exit(exitNotFinished, fmt.Errorf("an upgrade is not finished: when all run the new release, run "+
+			"\"tutti upgrade finish\" (more than the cluster's level is understood at %s)", strings.Join(ahead, ", ")))
 	}
 	return nil
 }

@@ -6,14 +6,14 @@ import "fmt"
 type Record struct {
 	// Level is what may be put into the log: all members understand it. What is newer than Membership goes by that.
 	Level uint32 `json:"level"`
-	// MinCopies and ExpelAfter are settings that were each node's own before level Roles; zero and empty: they are yet.
+	// MinCopies and ExpelAfter are settings that were each node's own before level Roles; zero and empty: they are.
 	MinCopies  int    `json:"min_copies,omitempty"`
 	ExpelAfter string `json:"expel_after,omitempty"` // as time.Duration writes it
 	Changed    uint64 `json:"changed,omitempty"`     // the ordinal of the last change; zero: of the beginning
 }
 
-// Begins is the record with which a member begins that makes its log: what one has that has begun, or, if none has, what
-// all that begin understand, and their settings, which are equal (differ).
+// Begins is the record with which a member begins that makes its log: what one has that has begun, or, if none has,
+// what all that begin understand, and their settings, which are equal (unlike).
 func Begins(own *Facts, others []Heard) *Record {
 	r, level := own.Record, own.Level
 	begun := r != nil
@@ -41,8 +41,8 @@ func Surpassed(level uint32, record *Record, member string) error {
 	if record == nil || level >= record.Level {
 		return nil
 	}
-	return fmt.Errorf("the upgrade of the cluster to level %d was finished, and %s runs a release that understands level "+
-		"%d: install there the release of the others, or a newer one", record.Level, member, level)
+	return fmt.Errorf("the upgrade of the cluster to level %d was finished, and %s runs a release that understands "+
+		"level %d: install there the release of the others, or a newer one", record.Level, member, level)
 }
 
 // unlike compares with what two members would begin a cluster, as long as neither knows of one that has begun.

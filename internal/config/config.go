@@ -219,7 +219,8 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	if err := errors.Join(Votes(c.MinCopies, c.ExpelAfter), c.MemberTLS.validate(), c.clients(), c.validateAdmin()); err != nil {
+	if err := errors.Join(Votes(c.MinCopies, c.ExpelAfter), c.MemberTLS.validate(), c.clients(),
+		c.validateAdmin()); err != nil {
 		return err
 	}
 	return c.validateMembers()

@@ -1,5 +1,5 @@
-// Package membership keeps the list of the cluster's members, and what holds for the whole cluster, and carries out what
-// is ordered about them.
+// Package membership keeps the list of the cluster's members, and what holds for the whole cluster, and carries out
+// what is ordered about them.
 //
 // A cluster begins with the members of the configuration. From the first change on the list is a table of the main
 // database, tutti.member, and the configuration only says where to look for the others before that is read. Who votes

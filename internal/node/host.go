@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/halt"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/pending"
@@ -361,7 +362,7 @@ func (h *host) Define(d session.Definition) session.Result {
 		e = l.tenure.mayChangeMembers(d.Membership)
 	}
 	if e == nil {
-		e = l.tenure.mayChangeRecord(d.Record)
+		e = membership.MayRecord(l.config, l.tenure.standing, d.Record)
 	}
 	if e != nil {
 		return session.Result{Err: e}
@@ -371,7 +372,7 @@ func (h *host) Define(d session.Definition) session.Result {
 		d.Began = l.tenure.began()
 	}
 	if d.Record.Does != semantics.NoRecord {
-		d.Extent.Shared, d.Record = false, l.tenure.record(d.Record)
+		d.Extent.Shared, d.Record = false, membership.Complete(l.config, d.Record)
 	}
 	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
 		return session.Result{Err: e}

@@ -8,6 +8,7 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/plancache"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/session"
@@ -35,7 +36,9 @@ func showOf(l *life) *show.Replica {
 			"checksums": {Columns: audit.Columns, Show: l.audit.Show},
 			"locks":     {Columns: advisory.Columns, Show: l.advisory.Show},
 			"plans":     {Columns: plancache.Columns, Show: l.plans.Show},
-			"upgrade":   {Columns: upgradeColumns, Show: func() session.Result { return upgrade(l) }},
+			"upgrade": {Columns: membership.LevelColumns, Show: func() session.Result {
+				return membership.Levels(l.config, l.tenure.standing.Levels(), l.others.peers.Version)
+			}},
 		},
 	}
 }

@@ -34,19 +34,25 @@ const (
 	byVoters
 )
 
-func EncodeDefinition(d session.Definition) []byte {
-	b := []byte{definitionVersion}
-	if d.Database.Does != semantics.NoDatabase {
-		b[0] = definitionVersionDatabase
-	} else if d.Index.Name != "" {
-		b[0] = definitionVersionIndex
-	} else if d.Detach.Partition[1] != "" {
-		b[0] = definitionVersionDetach
-	} else if d.Membership.Does != semantics.NoMember {
-		b[0] = definitionVersionMembers
-	} else if d.Record.Does != semantics.NoRecord {
-		b[0] = definitionVersionRecord
+// versionOf is the version of the format that says what a definition does.
+func versionOf(d *session.Definition) byte {
+	switch {
+	case d.Database.Does != semantics.NoDatabase:
+		return definitionVersionDatabase
+	case d.Index.Name != "":
+		return definitionVersionIndex
+	case d.Detach.Partition[1] != "":
+		return definitionVersionDetach
+	case d.Membership.Does != semantics.NoMember:
+		return definitionVersionMembers
+	case d.Record.Does != semantics.NoRecord:
+		return definitionVersionRecord
 	}
+	return definitionVersion
+}
+
+func EncodeDefinition(d session.Definition) []byte {
+	b := []byte{versionOf(&d)}
 	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
 	for _, s := range d.Settings {
 		b = writeset.AppendBytes(b, []byte(s.Name))

@@ -49,9 +49,8 @@ func MayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 // PrepareDatabase installs what Tutti needs in the local database and reads its position, and its
 // checkpoint; nil if it has none.
 //
-// begins is asked before a database that belongs to nobody becomes this member's, for what holds for the cluster, if it is
-// to be in there; copies where it is another member's:
-// for how many copies this member has taken, this one included.
+// begins is asked before a database that belongs to nobody becomes this member's, for what holds for the cluster, if it
+// is to be in there; copies where it is another member's: for how many copies this member has taken, this one included.
 func PrepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
 	begins func() (*bootstrap.Record, error), copies func() (int, error)) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)

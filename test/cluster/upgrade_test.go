@@ -161,3 +161,53 @@ func (c *Cluster) moves(k, by int) {
 	c.Run(k)
 	c.WaitReady(k)
 }
+
+// TestClusterSettings: a cluster that this release begins has its level, and the settings with which it began; they are
+// changed while it runs, at all members alike, and count at once. A node whose file says otherwise does not start.
+func TestClusterSettings(t *testing.T) {
+	t.Parallel()
+	c := Start(t, 3, func(_ int, c *config.Config) { c.MinCopies = 3 })
+	votes := func(k int) string {
+		s := c.Connect(k)
+		defer s.Close(s.ctx())
+		return s.Get("SHOW tutti.votes")
+	}
+	if out, code := c.upgrade("status", 2); code != 0 {
+		t.Errorf("a cluster that has just begun: %d, %s", code, out)
+	}
+	s := c.Connect(1)
+	for sql, code := range map[string]string{ // order-free: each for itself
+		"CALL tutti.set_min_copies(6)":                "22023",
+		"CALL tutti.set_expel_after('1s')":            "22023",
+		"BEGIN; CALL tutti.set_min_copies(2); COMMIT": "25001",
+		"CALL tutti.set_min_copies(1.5)":              "42883",
+	} {
+		x := c.Connect(2)
+		if err := x.Try(sql); Code(err) != code {
+			t.Errorf("%s: %v, and it is to be %s", sql, err, code)
+		}
+	}
+	s.Do("CREATE ROLE clerk", "SET ROLE clerk")
+	if err := s.Try("CALL tutti.set_min_copies(1)"); Code(err) != "42501" {
+		t.Errorf("who is no superuser changes what holds for the cluster: %v", err)
+	}
+	s.Do("RESET ROLE", "CALL tutti.set_min_copies(1)", "CALL tutti.set_expel_after('2s')",
+		"CREATE TABLE last(k serial PRIMARY KEY, v text)")
+	for _, k := range c.All() {
+		c.soon(func() bool { return strings.Contains(votes(k), "|2s|1") }, func() string { return votes(k) })
+		c.says(k, "min_copies is 3 in the configuration, and 1 for the whole cluster")
+	}
+	c.Stop(3)
+	c.refused(3, "take it out of the file, or CALL tutti.set_min_copies", 0, readyTimeout)
+	c.Node(3).Config.MinCopies = 0
+	if err := c.Node(3).WriteConfig(); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(3)
+	c.WaitReady(3)
+	c.soon(func() bool { return strings.Contains(votes(3), "|2s|1") }, func() string { return votes(3) })
+	c.KillBoth(3)
+	c.voters(1, "v--")
+	c.KillBoth(2)
+	c.goesOn(1, "alone, as it was not to be at the beginning")
+}

@@ -37,7 +37,8 @@ func TestBegins(t *testing.T) {
 		{"late, where others have begun", builds(1, 7, first),
 			[]*Facts{begun(2, &Record{Level: 6, MinCopies: 1}), builds(3, 7, first)}, &Record{Level: 6, MinCopies: 1}},
 		{"late, where one has not heard of a change", builds(1, 7, first),
-			[]*Facts{begun(2, &Record{Level: 7, Changed: 9}), begun(3, &Record{Level: 6})}, &Record{Level: 7, Changed: 9}},
+			[]*Facts{begun(2, &Record{Level: 7, Changed: 9}), begun(3, &Record{Level: 6})},
+			&Record{Level: 7, Changed: 9}},
 		{"late, in a cluster of the release before", builds(1, 7, first), []*Facts{works(2, 1, nil)}, old},
 		{"it has heard of it", has(builds(1, 7, first), &Record{Level: 6}), []*Facts{nil, builds(3, 7, first)},
 			&Record{Level: 6}},
@@ -97,7 +98,8 @@ func TestUnlike(t *testing.T) {
 			"expel_after is 10s at node1 and 5s at node2"},
 		{"the release before", builds(1, Roles, two), builds(2, Membership, nil), ""},
 		{"this one has begun", works(1, 3, nil), builds(2, Roles, one), ""},
-		{"the other one has heard of a cluster", builds(1, Roles, two), has(builds(2, Roles, one), &Record{Level: 5}), ""},
+		{"the other one has heard of a cluster", builds(1, Roles, two), has(builds(2, Roles, one), &Record{Level: 5}),
+			""},
 	} {
 		err := Judge(c.own, c.theirs, name)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {

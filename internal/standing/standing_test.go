@@ -310,8 +310,8 @@ func TestNotesGolden(t *testing.T) {
 }
 
 // TestSurpassedSeat (B8): a member ends as soon as it hears that the cluster's level is beyond its build, also if it
-// has a log, and notes nothing: with another build it goes on. One without a log hears what holds for the cluster, and ends
-// if its file says otherwise.
+// has a log, and notes nothing: with another build it goes on. One without a log hears what holds for the cluster, and
+// ends if its file says otherwise.
 func TestSurpassedSeat(t *testing.T) {
 	facts := func(r *bootstrap.Record) []byte {
 		return (&bootstrap.Facts{Member: 2, Incarnation: 3, Level: 99, Record: r}).Append(nil)

@@ -106,7 +106,12 @@ func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d 
 	o := membership.Options{Config: l.config, Conn: l.db.applier.Pgx, Note: l.db.applier.Note,
 		NoteProgress: l.db.applier.NoteProgress}
 	if d.Record.Does != semantics.NoRecord {
-		return membership.CarryRecord(ctx, o, l.log, last, t.Ordinal, d)
+		was := l.config.ClusterLevel()
+		result, err := membership.CarryRecord(ctx, o, l.log, last, t.Ordinal, d)
+		if l.config.ClusterLevel() > was {
+			l.tenure.transport.Renew() // who does not understand it is refused from now on
+		}
+		return result, err
 	}
 	r, result, err := membership.Carry(ctx, o, last, t.Ordinal, d)
 	if r != nil {

@@ -69,7 +69,8 @@ func buildPrevious() (string, error) {
 		return "", errors.New("docs/RELEASES.md does not name the commit of the release before")
 	}
 	commit := string(found[1])
-	if exec.Command("git", "cat-file", "-e", commit+"^{tree}").Run() != nil {
+	const anybodys = "safe.directory=*" // the repository may be another user's
+	if exec.Command("git", "-c", anybodys, "cat-file", "-e", commit+"^{tree}").Run() != nil {
 		return "", fmt.Errorf("%w (%s)", errNoHistory, commit)
 	}
 	if previous.dir, err = os.MkdirTemp("", "tutti-before-"); err != nil {
@@ -77,7 +78,7 @@ func buildPrevious() (string, error) {
 	}
 	source, path := filepath.Join(previous.dir, "source.tar"), filepath.Join(previous.dir, "tutti")
 	for _, c := range []*exec.Cmd{
-		exec.Command("git", "-C", filepath.Join("..", ".."), "archive", "-o", source, commit),
+		exec.Command("git", "-c", anybodys, "-C", filepath.Join("..", ".."), "archive", "-o", source, commit),
 		exec.Command("tar", "-xf", source, "-C", previous.dir),
 		exec.Command("go", "build", "-buildvcs=false", "-ldflags=-compressdwarf=false", "-o", path, "./cmd/tutti"),
 	} {

@@ -30,16 +30,18 @@ func (e codeError) Error() string { return e.err.Error() }
 // ExitCode is the process's.
 func (e codeError) ExitCode() int { return e.code }
 
-// exitConfig says that the configuration must be changed before the process is started again: EX_CONFIG of sysexits.h.
+// exitConfig says that the configuration must be changed before the process is started again, or another release
+// installed: EX_CONFIG of sysexits.h.
 const exitConfig = 78
 
 func exitCode(err error) int {
 	var c interface{ ExitCode() int }
 	var config *failure.Config
+	var newer *failure.Newer
 	switch {
 	case errors.As(err, &c):
 		return c.ExitCode()
-	case errors.As(err, &config):
+	case errors.As(err, &config), errors.As(err, &newer):
 		return exitConfig
 	}
 	return 1
@@ -70,7 +72,8 @@ func nodeCommand() *cobra.Command {
 		Use: "node", Short: "Run one member of a cluster", Args: cobra.NoArgs,
 		Long: "SIGTERM stops it when open transactions have ended (drain_timeout), again or SIGINT: now.\n" +
 			"SIGHUP reads the configuration again.\n" +
-			"Exit 78: the configuration, or what it names on this machine, must be changed first.",
+			"Exit 78: the configuration, or what it names on this machine, must be changed first, or a newer " +
+			"release be installed.",
 		Annotations: map[string]string{ownSignals: "yes"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			process.RelaxTimers()

@@ -25,6 +25,9 @@ const exitRefused = 1
 // exitUnfinished is that of tutti member replace: it is to be run again.
 const exitUnfinished = 2
 
+// exitNotFinished is that of tutti upgrade: an upgrade is not finished. It ends with exitRefused and exitUnknown, too.
+const exitNotFinished = 1
+
 // ExitError is an error with an exit code of its own.
 type ExitError struct {
 	Code int

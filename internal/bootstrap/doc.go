@@ -27,6 +27,9 @@
 //	    must not help to decide what it is readmitted behind.
 //	B7  A member that the order has added begins with a copy of the database of another one, and makes its log when
 //	    all others have said that they know of none of its before.
+//	B8  A level of the cluster is raised by the order, once all members have said that they understand it; from then
+//	    on a member whose build does not is talked to by nobody, and ends as soon as it hears of it. What needs a
+//	    level beyond Membership is ordered only if the record says that (Record).
 //
 // What it does not do: say who the members are (package membership).
 package bootstrap

@@ -42,6 +42,10 @@ type Facts struct {
 	Later  []uint32        `json:"later,omitempty"`
 	Listed []uint32        `json:"-"` // those of them that are witnesses; of one's own alone
 	Roster json.RawMessage `json:"roster,omitempty"`
+	// Record is what holds for the cluster, as far as it knows; nil: it has heard of none that has begun, or it is of a
+	// release before Roles. First is with what it would begin a cluster.
+	Record *Record `json:"record,omitempty"`
+	First  *Record `json:"first,omitempty"`
 	// Settings are those that must be equal at all members.
 	Settings []Setting `json:"settings"`
 	// Contents are its database's, if it has no log; else what it began with, as long as it has not noted all other

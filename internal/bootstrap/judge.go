@@ -14,7 +14,7 @@ const stayOut = "The other members go on without it. If its disk is only not mou
 	"another one, put that right and start it again. " +
 	"Otherwise remove its data directory, and start it again: it copies the database of another member"
 
-// Judge says why this member does not talk to another one, from the facts of both (B2, B5); nil if it does.
+// Judge says why this member does not talk to another one, from the facts of both (B2, B5, B8); nil if it does.
 func Judge(own, theirs *Facts, name Names) error {
 	known := own.Known[theirs.Member]
 	switch {
@@ -22,6 +22,9 @@ func Judge(own, theirs *Facts, name Names) error {
 		return errors.New(lost(theirs.Member, own.Member, known, name))
 	case theirs.Incarnation < known || theirs.another(own):
 		return errors.New(older(theirs, own.Member, known, name))
+	}
+	if err := Surpassed(theirs.Level, own.Record, name(theirs.Member)); err != nil {
+		return err
 	}
 	if slices.Contains(own.Later, theirs.Member) && theirs.Level < Membership {
 		return fmt.Errorf("%s was added by the order, and runs a release that does not know of that: run the "+
@@ -85,5 +88,5 @@ func differ(own, theirs *Facts, name Names) error {
 			}
 		}
 	}
-	return nil
+	return unlike(own, theirs, name)
 }

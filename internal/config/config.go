@@ -32,10 +32,10 @@ type Config struct {
 	LogLevel     string `toml:"log_level"`     // debug, info, warn, error
 	DrainTimeout string `toml:"drain_timeout"` // for open transactions when the node is told to stop; default "10s"
 	// ExpelAfter is the silence after which a member stops voting until it is back, where as many as MinCopies wants
-	// are there; "0s": never; default "10s". The leader's holds.
+	// are there; "0s": never; default "10s". It is for the beginning of a cluster: see Expel.
 	ExpelAfter string `toml:"expel_after"`
 	// MinCopies are how many there are to be of what is acknowledged: as many members vote as make them a majority, or
-	// all of fewer; default 2. With 1 the last one goes on. The leader's holds.
+	// all of fewer; default 2. With 1 the last one goes on. It is for the beginning of a cluster: see Copies.
 	MinCopies int    `toml:"min_copies"`
 	LogFormat string `toml:"log_format"` // text, json; default text
 	HBAFile   string `toml:"hba_file"`   // rules for clients, in the form of pg_hba.conf; empty: none, see README
@@ -53,6 +53,7 @@ type Config struct {
 	MemberTLS MemberTLS `toml:"member_tls"`
 
 	roster *roster // made by Validate
+	said   said
 }
 
 // Member is one member of the cluster, this one included. The list is that of the beginning: members come and go by the
@@ -150,12 +151,6 @@ type Limits struct {
 	TurnsPercent int `toml:"turns_percent"`
 }
 
-// expelAfterMin is twice what an election takes at most.
-const expelAfterMin = 2 * time.Second
-
-// minCopiesMax is what a majority of the voters of a large cluster are.
-const minCopiesMax = 5
-
 // Load reads and validates a file.
 func Load(path string) (*Config, error) {
 	raw, err := os.ReadFile(path)
@@ -229,26 +224,11 @@ func (c *Config) Validate() error {
 	if err := c.Limits.validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	if err := errors.Join(c.votes(), c.MemberTLS.validate(), c.clients(), c.validateAdmin()); err != nil {
+	if err := errors.Join(Votes(c.MinCopies, c.ExpelAfter), c.MemberTLS.validate(), c.clients(),
+		c.validateAdmin()); err != nil {
 		return err
 	}
 	return c.validateMembers()
-}
-
-// votes refuses what would make no sense of who votes.
-func (c *Config) votes() error {
-	d, err := time.ParseDuration(c.ExpelAfter)
-	switch {
-	case err != nil || d != 0 && d < expelAfterMin:
-		return fmt.Errorf("expel_after is %q: use %s at least, or \"0s\" to have members vote for ever: one that is "+
-			"silent for less may only be slow", c.ExpelAfter, expelAfterMin)
-	case c.MinCopies < 1 || c.MinCopies > minCopiesMax:
-		return fmt.Errorf("min_copies is %d: use 1 to %d", c.MinCopies, minCopiesMax)
-	case c.MinCopies == 1 && d == 0:
-		return errors.New("min_copies is 1, and expel_after is \"0s\": the last member can only go on alone when it " +
-			"knows after which silence the other is gone")
-	}
-	return nil
 }
 
 // logSegmentsMin is how many segments log_retention must have room for.
@@ -336,7 +316,7 @@ func (c *Config) defaults() {
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
 	}
-	if c.MinCopies == 0 {
+	if c.said = (said{c.MinCopies != 0, c.ExpelAfter != ""}); c.MinCopies == 0 {
 		c.MinCopies = 2
 	}
 	if c.LogLevel == "" {
@@ -372,15 +352,6 @@ func (c *Config) defaults() {
 	if l.LogRetention == 0 {
 		l.LogRetention = 1 << 30
 	}
-}
-
-// Expel is expel_after.
-func (c *Config) Expel() time.Duration {
-	d, err := time.ParseDuration(c.ExpelAfter)
-	if err != nil {
-		return 0 // it is not validated
-	}
-	return d
 }
 
 // Drain is drain_timeout.

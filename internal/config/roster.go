@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/tuttidb/tutti/internal/bootstrap"
 )
 
 // Roster is who the members are once the order has changed that.
@@ -20,6 +22,7 @@ type Roster struct {
 // roster is where a configuration has it, and all that are made of it.
 type roster struct {
 	now    atomic.Pointer[Roster]
+	record atomic.Pointer[bootstrap.Record]
 	lost   atomic.Pointer[[]uint32] // see Lost
 	losing atomic.Bool
 }

@@ -57,8 +57,10 @@ type Options struct {
 	Reaches func(uint32) bool
 	// Configures: all members understand changes of who votes
 	Configures func() bool
-	Members    func() engine.List
-	Survey     func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
+	// Rule is by what who votes is decided, see engine.Voting.By
+	Rule    func() (copies, goneTicks int)
+	Members func() engine.List
+	Survey  func() (scarce bool, stuck []uint32) // of processors and sessions, see engine.Scarce and engine.Stuck
 }
 
 // Core runs the engine. It is safe for concurrent use, but for Run.
@@ -161,6 +163,9 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			return &LostError{*lost}
 		}
 		c.drainReady()
+		if err := engine.Unread(c.engine); err != nil {
+			return err
+		}
 		gathered.look(time.Time{})
 		kept.look(c.issued)
 		select {
@@ -172,6 +177,7 @@ func (c *Core) Run(ctx context.Context) (err error) {
 				gathered.max = gatherScarceMax
 			}
 			v := engine.VotingOf(c.engine)
+			v.By(c.o.Rule())
 			v.May(c.o.Configures())
 			v.Of(c.o.Members())
 			engine.Sites(c.engine, c.o.Sites())
@@ -332,6 +338,9 @@ func (c *Core) step(m memberFrame) {
 func (c *Core) drainReady() {
 	for !c.writing && c.engine.HasReady() {
 		rd := c.engine.Ready()
+		if engine.Unread(c.engine) != nil {
+			return
+		}
 		c.ordinal.Store(c.engine.Ordinal()) // before anybody is told what comes of it
 		c.sendAll(rd.Early)
 		if len(rd.Configured) > 0 {

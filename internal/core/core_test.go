@@ -99,6 +99,7 @@ func start(t *testing.T, members int, change func(member uint32, o *Options)) *c
 			Aborted: func(engine.Aborted) {}, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: func(bool) {}, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: func(*engine.Engine) uint32 { return 0 }, Reaches: func(uint32) bool { return true },
+			Rule:       func() (int, int) { return 2, 0 },
 			Configures: func() bool { return true }, Members: func() (l engine.List) { return l },
 		}
 		if change != nil {

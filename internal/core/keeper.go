@@ -84,7 +84,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	for ticks := 0; ; {
 		for k.order.HasReady() {
-			if err := k.carryOut(k.order.Ready()); err != nil {
+			rd := k.order.Ready()
+			if err := k.order.Unread(); err != nil {
+				return &failure.Newer{Err: err}
+			}
+			if err := k.carryOut(rd); err != nil {
 				return &failure.Fatal{Err: errLog(err)}
 			}
 		}

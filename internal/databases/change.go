@@ -95,7 +95,7 @@ func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Defin
 		}
 		return session.Result{Err: &wire.SQLError{ErrorFields: replay.ErrorFields(pg)}}, nil
 	}
-	return session.Result{Tag: c.tag, Notices: c.notices}, err
+	return c.out, err
 }
 
 // change is one such definition being carried out.
@@ -105,8 +105,7 @@ type change struct {
 	last, ordinal uint64
 	role          string
 
-	tag     string
-	notices [][]byte
+	out session.Result
 }
 
 // exec runs one statement with the rights of a role, or with Tutti's own if it is empty.
@@ -175,7 +174,7 @@ func (c *change) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.tag = "CREATE DATABASE"
+	c.out.Tag = "CREATE DATABASE"
 	return c.Replicas.Start(c.ordinal, name)
 }
 
@@ -230,13 +229,13 @@ func (c *change) listed(ctx context.Context) (*Listed, error) {
 }
 
 func (c *change) drop(ctx context.Context) error {
-	c.tag = "DROP DATABASE"
+	c.out.Tag = "DROP DATABASE"
 	d, err := c.listed(ctx)
 	if err != nil {
 		return err
 	}
 	if d == nil {
-		c.notices = append(c.notices, wire.AppendNoticeResponse(nil,
+		c.out.Notices = append(c.out.Notices, wire.AppendNoticeResponse(nil,
 			wire.ErrorFields{Severity: wire.SeverityNotice, Code: wire.CodeSuccess,
 				Message: "database \"" + c.Database.Name + "\" does not exist, skipping"}))
 		return c.Progress.NoteProgress(ctx, c.last)
@@ -267,7 +266,7 @@ func (c *change) drop(ctx context.Context) error {
 }
 
 func (c *change) rename(ctx context.Context) error {
-	c.tag = "ALTER DATABASE"
+	c.out.Tag = "ALTER DATABASE"
 	d, err := c.listed(ctx)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type Lock struct {
 func (r *replicated) lockItem(it *Item) {
 	q, err := locks.Decode(it.Payload)
 	if err != nil {
+		r.notUnderstood(err)
 		return // the same everywhere
 	}
 	if q.Action != locks.Expire {

@@ -213,7 +213,9 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	switch {
 	case n < 1:
 		return nil, fmt.Errorf("it has %d bytes", len(data))
-	case data[0] < checkpointVersion || data[0] > checkpointVersionConf:
+	case data[0] > checkpointVersionConf:
+		return nil, fmt.Errorf("it has version %d: %w", data[0], writeset.ErrUnknown)
+	case data[0] < checkpointVersion:
 		return nil, fmt.Errorf("it has version %d, this build knows %d to %d",
 			data[0], checkpointVersion, checkpointVersionConf)
 	case binary.LittleEndian.Uint32(data[n:]) != crc32.Checksum(data[:n], castagnoli):

@@ -17,7 +17,8 @@
 //
 // To add a kind of item: item.go, what it decides to replicated.go, whether it is a group of its own to ready.go
 // (alone), whether it waits for own transactions to submission.go (passes); node carries it out
-// (executor.executeAlone). A member of a build that does not know it panics.
+// (executor.executeAlone). It may be ordered only at a level of the cluster at which all members understand it (package
+// bootstrap): a member of a build that does not know it ends there (E19).
 //
 // Submissions read the schedule and the replicated state, the schedule reads the replicated state, and that
 // reads nothing.
@@ -80,6 +81,8 @@
 //	E18 What the database holds is ordered before anything else of this life. A member that alone gets the log, whose
 //	    end was lost, has its first fence take the ordinals that are missing, so that nothing new has one of them;
 //	    where others get it, it ends. (again)
+//	E19 What this build does not understand, an item, a version of a codec, has no verdict here. Nothing behind it is
+//	    handed out, no group that holds it is issued, and no checkpoint holds it. (Unread, replicated.notUnderstood)
 //
 // What it does not do: IO, retries of aborted transactions, knowledge of SQL.
 package engine

@@ -127,8 +127,8 @@ func (e *Engine) Gone(member uint32) { e.order.Gone(member) }
 
 // HasReady reports whether Ready has work.
 func (e *Engine) HasReady() bool {
-	return e.order.HasReady() || len(e.own.aborted) > 0 || len(e.log.events) > 0 || len(e.log.fronts) > 0 ||
-		e.queue.due()
+	return Unread(e) == nil && (e.order.HasReady() || len(e.own.aborted) > 0 || len(e.log.events) > 0 ||
+		len(e.log.fronts) > 0 || e.queue.due())
 }
 
 // Ready returns the next work; Advance must be called once it is carried out (the group
@@ -136,11 +136,17 @@ func (e *Engine) HasReady() bool {
 func (e *Engine) Ready() Ready {
 	rd := Ready{Ready: e.order.Ready()}
 	for _, d := range rd.Delivered {
+		if Unread(e) != nil {
+			return rd
+		}
 		if d.Conf != nil {
 			e.log.configure(d.Conf)
 			continue
 		}
 		e.deliver(d.Index, d.Data)
+	}
+	if Unread(e) != nil {
+		return rd
 	}
 	e.own.led(e.order.View())
 	e.own.propose()
@@ -154,6 +160,15 @@ func (e *Engine) Ready() Ready {
 	return rd
 }
 
+// Unread is not nil once this member has come to what it does not understand. Nothing of that, or behind it, is handed
+// out: it must end, and go on with another build (E19).
+func Unread(e *Engine) error {
+	if err := e.order.Unread(); err != nil {
+		return fmt.Errorf("%w: %w", err, writeset.ErrUnknown)
+	}
+	return e.log.unread
+}
+
 // Advance says the last Ready was carried out.
 func (e *Engine) Advance() { e.order.Advance() }
 
@@ -161,8 +176,8 @@ func (e *Engine) Advance() { e.order.Advance() }
 func (e *Engine) deliver(index uint64, data []byte) {
 	b, err := decodeBatch(data)
 	if err != nil {
-		// Every member made its batches with this codec, and the log carries checksums.
-		panic(fmt.Sprintf("engine: entry %d of the log cannot be understood: %v", index, err))
+		e.log.unread = fmt.Errorf("entry %d of the log cannot be understood: %w", index, err)
+		return
 	}
 	s, ok := e.log.accept(b)
 	if !ok {

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -157,11 +159,11 @@ func TestBatchesInSequence(t *testing.T) {
 }
 
 // TestUnreadablePayload: bytes that are no writeset abort their transaction, equally at all
-// members; an entry that is no batch means a broken log.
+// members; an entry that is no batch means a broken log, and the member ends.
 func TestUnreadablePayload(t *testing.T) {
 	e := single(t, Options{})
 	b := batch{Member: 2, Incarnation: 1, Number: 1, Items: []Item{
-		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 1}, Payload: []byte("?")},
+		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 1}, Payload: []byte{1}},
 		{Kind: KindCertified, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 2}, Base: 99,
 			Payload: (&writeset.Writeset{}).Append(nil)},
 	}}
@@ -169,12 +171,54 @@ func TestUnreadablePayload(t *testing.T) {
 	if e.Ordinal() != 2 || e.Figures().Backlog != 0 {
 		t.Errorf("ordinal %d, backlog %d", e.Ordinal(), e.Figures().Backlog)
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("an entry that is no batch went through")
+	if err := Unread(e); err != nil {
+		t.Errorf("bytes that are no writeset: %v", err)
+	}
+	e.deliver(2, []byte{0})
+	if err := Unread(e); err == nil || errors.Is(err, writeset.ErrUnknown) ||
+		!strings.HasPrefix(err.Error(), "entry 2 of the log cannot be understood") {
+		t.Errorf("an entry that is no batch: %v", err)
+	}
+}
+
+// TestUnread (E19): what a newer release has put into the log has no verdict, and nothing of it or behind it is handed
+// out, though a group before it may be under way.
+func TestUnread(t *testing.T) {
+	item := func(kind Kind, payload []byte) []byte {
+		b := batch{Member: 2, Incarnation: 1, Number: 1, Items: []Item{
+			{Kind: kind, ID: writeset.TxID{Member: 2, Incarnation: 1, Seq: 1}, Payload: payload}}}
+		return b.append(nil)
+	}
+	newer := item(KindFence, nil)
+	newer[0] = batchVersionPass + 1
+	steps := (&writeset.Writeset{Steps: []writeset.Step{{Definition: []byte("d")}}}).Append(nil)
+	flag := slices.Clone(steps)
+	flag[4] |= 1 << 7
+	for what, data := range map[string][]byte{ // order-free: each for itself
+		"a batch of a newer version":    newer,
+		"a kind of item":                item(kindLast+1, nil),
+		"a writeset of a newer version": item(KindCertified, []byte{9, 1, 2}),
+		"a definition":                  item(KindStatement, []byte{9, 1, 2}),
+		"a flag of steps":               item(KindCertified, flag),
+		"a request for a lock":          item(KindLock, []byte{9, 1}),
+		"what is asked of locks":        item(KindLock, []byte{1, 99}),
+	} {
+		e := single(t, Options{})
+		passes(t, e, 60)
+		e.deliver(1, data)
+		if err := Unread(e); !errors.Is(err, writeset.ErrUnknown) {
+			t.Errorf("%s: %v", what, err)
 		}
-	}()
-	e.deliver(2, []byte("?"))
+		was := e.Applied()
+		e.Submit(Submission{Kind: KindFence, Seq: 1})
+		passes(t, e, 60)
+		if e.queue.running != nil {
+			t.Errorf("%s: a group is issued behind it", what)
+		}
+		if e.Applied() != was {
+			t.Errorf("%s: it counts as applied", what)
+		}
+	}
 }
 
 func TestMisuse(t *testing.T) {

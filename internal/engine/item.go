@@ -141,7 +141,10 @@ func batchHead(r *writeset.Reader) (b *batch, version byte) {
 func decodeBatch(data []byte) (*batch, error) {
 	r := writeset.NewReader(data)
 	b, version := batchHead(r)
-	if version < batchVersion || version > batchVersionPass {
+	switch {
+	case version > batchVersionPass:
+		return nil, fmt.Errorf("engine: log entry has version %d: %w", version, writeset.ErrUnknown)
+	case version < batchVersion:
 		return nil, fmt.Errorf("engine: log entry has version %d, this build knows %d to %d",
 			version, batchVersion, batchVersionPass)
 	}
@@ -167,8 +170,11 @@ func decodeBatch(data []byte) (*batch, error) {
 			it.LockBase = r.Uvarint()
 		}
 		it.Payload = r.Bytes()
-		if it.Kind < KindCertified || it.Kind > kindLast {
-			return nil, fmt.Errorf("engine: item %s has unknown kind %d", it.ID, it.Kind)
+		if it.Kind > kindLast {
+			return nil, fmt.Errorf("engine: item %s has kind %d: %w", it.ID, it.Kind, writeset.ErrUnknown)
+		}
+		if it.Kind < KindCertified {
+			return nil, fmt.Errorf("engine: item %s has no kind", it.ID)
 		}
 	}
 	if err := r.Done(); err != nil {

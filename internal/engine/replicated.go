@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -30,6 +32,7 @@ type replicated struct {
 	wrote map[uint32]uint64 // see Engine.Wrote
 	shuns map[uint64]uint64 // see Engine.Shuns
 
+	unread error // see Unread
 	events []Lock
 	fronts []Front
 	room   func(bytes int) []byte // for payloads, see Options.Room
@@ -138,6 +141,7 @@ func (r *replicated) verdict(it *Item, w *own) (*writeset.Writeset, certify.Verd
 	case KindStatement:
 		ws, err := writeset.Decode(it.Payload)
 		if err != nil || it.Base >= r.ordinal {
+			r.notUnderstood(err)
 			return ws, certify.Verdict{Reason: certify.Malformed}
 		}
 		t := certify.Transaction{ID: it.ID, Base: it.Base, SharedBase: it.SharedBase, Writeset: ws}
@@ -151,6 +155,7 @@ func (r *replicated) certify(it *Item, w *own) (*writeset.Writeset, certify.Verd
 	ws, err := w.decode(it)
 	switch {
 	case err != nil || max(it.Base, it.ReadBase, it.LockBase) >= r.ordinal:
+		r.notUnderstood(err)
 		return ws, certify.Verdict{Reason: certify.Malformed}
 	case r.unlocked(it):
 		return ws, certify.Verdict{Reason: certify.LocksLost}
@@ -162,6 +167,14 @@ func (r *replicated) certify(it *Item, w *own) (*writeset.Writeset, certify.Verd
 		r.cert.SetBarrier(r.ordinal, it.ID)
 	}
 	return ws, v
+}
+
+// notUnderstood notes that what has just got its ordinal is of a newer release, if that is why it cannot be read:
+// others carry it out.
+func (r *replicated) notUnderstood(err error) {
+	if errors.Is(err, writeset.ErrUnknown) {
+		r.unread = fmt.Errorf("entry %d of the order cannot be understood: %w", r.ordinal, err)
+	}
 }
 
 // transaction is what certification is asked about an item.

@@ -291,7 +291,7 @@ func (x *Executor) executeStatement(ctx context.Context, g *engine.Group, t engi
 	switch {
 	case d.Database.Does != semantics.NoDatabase:
 		r, err = x.o.Databases(ctx, g.Last, t, d)
-	case d.Membership.Does != semantics.NoMember:
+	case d.Membership.Does != semantics.NoMember, d.Record.Does != semantics.NoRecord:
 		r, err = x.o.Members(ctx, g.Last, t, d)
 	case d.Index.Name != "":
 		over, err = false, x.o.Jobs.BuildConcurrently(ctx, g.Last, t, d)
@@ -362,7 +362,7 @@ func (x *Executor) attend(ctx context.Context, meeting uint64) error {
 // failed is called when the executor has failed with a group. It returns nil if the database was halted by that, once
 // the life ends.
 func (x *Executor) failed(ctx context.Context, g *engine.Group, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || failure.NotUnderstood(err) {
 		return err
 	}
 	if failure.Follows(err, x.o.Course.Serving()) == failure.Ends {

@@ -528,3 +528,16 @@ func TestRun(t *testing.T) {
 		t.Errorf("what it cannot resume: %v, %+v", err, r.halted)
 	}
 }
+
+// TestNewerDefinition: what only a newer release understands ends the process, and does not halt the database.
+func TestNewerDefinition(t *testing.T) {
+	r := begin()
+	g := group(engine.Task{Ordinal: 5, Item: engine.Item{Kind: engine.KindStatement, ID: self(9)},
+		Writeset: &writeset.Writeset{Steps: []writeset.Step{{Definition: []byte{99}}}}})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := r.failed(ctx, g, r.execute(ctx, g))
+	if !failure.NotUnderstood(err) || r.halted != nil || strings.Contains(fmt.Sprint(r.did), "done") {
+		t.Errorf("%v, halted %v, after %v", err, r.halted, r.did)
+	}
+}

@@ -49,7 +49,7 @@ type Options struct {
 	Check func(context.Context, engine.Task) error
 	// Databases carries out what a task's definition does to the list of databases.
 	Databases func(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error)
-	// Members carries out what one does to the list of members.
+	// Members carries out what one does to the list of members, or to what holds for the whole cluster.
 	Members func(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result, error)
 	// Tell tells a member how far this one is.
 	Tell func(member uint32) error

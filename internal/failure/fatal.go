@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // Fatal ends the process: trying again cannot help, or would hide damage.
@@ -26,6 +27,19 @@ type Config struct{ Err error }
 
 func (e *Config) Error() string { return "configuration: " + e.Err.Error() }
 func (e *Config) Unwrap() error { return e.Err }
+
+// Newer ends the process, too: what the cluster has agreed on is of a newer release than this one, which must be
+// installed first.
+type Newer struct{ Err error }
+
+func (e *Newer) Error() string { return e.Err.Error() }
+func (e *Newer) Unwrap() error { return e.Err }
+
+// NotUnderstood reports whether an error is that only a newer release understands something.
+func NotUnderstood(err error) bool {
+	var newer *Newer
+	return errors.As(err, &newer) || errors.Is(err, writeset.ErrUnknown)
+}
 
 const (
 	// SettleTime is how long a process that begins waits for what is in its way and may go by itself: a port or a
@@ -50,6 +64,8 @@ func Permanent(err error, served bool, began time.Time) error {
 	var config *Config
 	var setup *embedded.SetupError
 	switch {
+	case NotUnderstood(err):
+		return &Newer{err}
 	case errors.As(err, &config):
 		return err
 	case errors.As(err, &setup):

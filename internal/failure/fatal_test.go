@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/tuttidb/tutti/internal/database/embedded"
 	"github.com/tuttidb/tutti/internal/database/instance"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 // TestPermanent: which errors end the process, and which of them mean the configuration.
@@ -30,6 +31,8 @@ func TestPermanent(t *testing.T) {
 	}{
 		{"a passing error", errors.New("PostgreSQL ended"), false, time.Hour, false, false},
 		{"the log is unusable", fmt.Errorf("log: %w", &Fatal{errors.New("torn")}), true, time.Hour, true, false},
+		{"a newer release", fmt.Errorf("log: %w", &Fatal{writeset.ErrUnknown}), true, time.Hour, true, false},
+		{"an upgrade that was finished", &Newer{errors.New("level 6")}, true, time.Hour, true, false},
 		{"another cluster's log", &Fatal{errors.Join(&Config{errors.New("another cluster")}, nil)}, false, 0, true, true},
 		{"a setting", fmt.Errorf("start: %w", embedded.Setupf("no such setting")), false, 0, true, true},
 		{"a setting that came later", embedded.Setupf("no such setting"), true, time.Hour, true, true},

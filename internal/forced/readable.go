@@ -10,6 +10,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/collect"
 	"github.com/tuttidb/tutti/internal/replay"
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
@@ -70,6 +71,8 @@ func defined(d session.Definition, err error, encoded []byte) Change {
 	switch name := d.Membership.Does.Procedure(); {
 	case err != nil:
 		d.SQL = "\\x" + hex.EncodeToString(encoded)
+	case d.Record.Does != semantics.NoRecord && d.SQL == "":
+		d.SQL = d.Record.String()
 	case name != "" && d.SQL == "":
 		d.SQL = fmt.Sprintf("CALL tutti.%s('%s')", name, d.Membership.Name)
 	}

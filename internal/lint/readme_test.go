@@ -77,7 +77,7 @@ func TestSettings(t *testing.T) {
 	if err := bare.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(shown, bare) {
-		t.Errorf("docs/SETTINGS.md shows other values than the defaults:\n%+v\n%+v", shown, bare)
+	if d := config.Diff(shown, bare); len(d) > 0 {
+		t.Errorf("docs/SETTINGS.md shows other values than the defaults: %v", d)
 	}
 }

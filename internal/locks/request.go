@@ -97,7 +97,9 @@ func readLock(r *writeset.Reader) (Lock, error) {
 // Decode reads a request that fills data exactly.
 func Decode(data []byte) (*Request, error) {
 	r := writeset.NewReader(data)
-	if v := r.Byte(); v != requestVersion {
+	if v := r.Byte(); v > requestVersion {
+		return nil, fmt.Errorf("locks: the request has version %d: %w", v, writeset.ErrUnknown)
+	} else if v != requestVersion {
 		return nil, fmt.Errorf("locks: the request has version %d, this build knows %d", v, requestVersion)
 	}
 	q := &Request{Action: Action(r.Byte())}
@@ -127,7 +129,7 @@ func Decode(data []byte) (*Request, error) {
 			q.Edges[i] = Edge{r.Uvarint(), r.Uvarint()}
 		}
 	default:
-		return nil, fmt.Errorf("locks: a request has the unknown action %d", q.Action)
+		return nil, fmt.Errorf("locks: a request has the action %d: %w", q.Action, writeset.ErrUnknown)
 	}
 	return q, r.Done()
 }

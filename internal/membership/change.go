@@ -32,14 +32,9 @@ type Options struct {
 func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Definition) (*config.Roster, session.Result,
 	error) {
 	c := change{Membership: d.Membership, ordinal: ordinal, step: o.Config.SequenceStep}
-	for _, s := range d.Settings {
-		if s.Name == session.RoleSetting {
-			c.role = s.Value
-		}
-	}
-	err := o.Conn.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = $1", c.role).Scan(&c.super)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return nil, session.Result{}, fmt.Errorf("membership: look up a role: %w", err)
+	var err error
+	if c.role, c.super, err = roleOf(ctx, o.Conn, d); err != nil {
+		return nil, session.Result{}, err
 	}
 	list, err := read(ctx, o.Conn)
 	if err != nil {
@@ -64,6 +59,20 @@ func Carry(ctx context.Context, o Options, last, ordinal uint64, d session.Defin
 		return nil, session.Result{}, err
 	}
 	return roster(next), session.Result{Tag: "CALL"}, nil
+}
+
+// roleOf is the role of a definition, and whether it is a superuser here.
+func roleOf(ctx context.Context, conn *pgx.Conn, d session.Definition) (role string, super bool, err error) {
+	for _, s := range d.Settings {
+		if s.Name == session.RoleSetting {
+			role = s.Value
+		}
+	}
+	err = conn.QueryRow(ctx, "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = $1", role).Scan(&super)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return role, false, fmt.Errorf("membership: look up a role: %w", err)
+	}
+	return role, super, nil
 }
 
 // change is one that is carried out.

@@ -1,4 +1,5 @@
-// Package membership keeps the list of the cluster's members, and carries out what is ordered about it.
+// Package membership keeps the list of the cluster's members, and what holds for the whole cluster, and carries out
+// what is ordered about them.
 //
 // A cluster begins with the members of the configuration. From the first change on the list is a table of the main
 // database, tutti.member, and the configuration only says where to look for the others before that is read. Who votes
@@ -16,6 +17,7 @@
 //	MB2  A number is that of one member for ever. A machine may change (MovesMember): whoever comes under a number
 //	     that was used has no log, and is readmitted as who has lost his (package bootstrap).
 //	MB3  With whom the cluster began stays known: they vote at first in each order of which nothing else is said.
-//	MB4  What is refused is refused alike at all members, by the list alone, and the progress goes on.
+//	MB4  What is refused is refused alike at all members, by the tables alone, and the progress goes on. What a member
+//	     has heard of others decides only what it orders (node).
 //	MB5  The list always has a member that has a database and is to vote.
 package membership

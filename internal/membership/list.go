@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,17 +45,27 @@ func read(ctx context.Context, q querier) ([]row, error) {
 
 // Read gives the list of a main database; nil if nothing was ever changed.
 func Read(ctx context.Context, connString string) (*config.Roster, error) {
+	conn, err := connect(ctx, connString, "tutti.member")
+	if conn == nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	list, err := read(ctx, conn)
+	return roster(list), err
+}
+
+// connect opens a connection to a database in which there is this table; nil if there is none.
+func connect(ctx context.Context, connString, table string) (*pgx.Conn, error) {
 	conn, err := pgx.Connect(ctx, connString)
 	if err != nil {
 		return nil, fmt.Errorf("membership: connect to the local PostgreSQL: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	var there bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('tutti.member') IS NOT NULL").Scan(&there); err != nil || !there {
-		return nil, err
+	err = conn.QueryRow(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", table).Scan(&there)
+	if err != nil || !there {
+		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
-	list, err := read(ctx, conn)
-	return roster(list), err
+	return conn, nil
 }
 
 // roster is what a table says; nil if it is empty.

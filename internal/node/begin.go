@@ -140,22 +140,26 @@ func (t *tenure) connString(database string) string {
 }
 
 // begins compares databases that have no part of the order yet with what the log says that this member began with: the
-// order says only what has changed since. A member that has just made its log has compared already.
-func (l *life) begins(ctx context.Context) error {
-	began := l.tenure.standing.Began()
-	if l.id.group != mainGroup || l.tenure.made || began == nil || began.CopyOf != 0 {
-		return nil
+// order says only what has changed since. A member that has just made its log has compared already. It gives what is to
+// be in the main database of what holds for the cluster.
+func (l *life) begins(ctx context.Context) (*bootstrap.Record, error) {
+	if l.id.group != mainGroup {
+		return nil, nil
+	}
+	began, record := l.tenure.standing.Began(), l.tenure.standing.BeganWith()
+	if l.tenure.made || began == nil || began.CopyOf != 0 {
+		return record, nil
 	}
 	now, err := standing.ReadAll(ctx, l.tenure.connString, l.id.database)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if d := now.Difference(began, "this database", "the beginning"); d != "" {
-		return &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says "+
+		return nil, &failure.Fatal{Err: fmt.Errorf("the database is not the one with which %s began, and the log says "+
 			"only what has changed since: %s. %s",
 			l.config.Self().Name, d, standing.HowToClone(l.config))}
 	}
-	return nil
+	return record, nil
 }
 
 // openDisk opens the life's log. That of the main database is open since the tenure's beginning. Another one's is made

@@ -14,6 +14,7 @@ import (
 	"github.com/tuttidb/tutti/internal/grants"
 	"github.com/tuttidb/tutti/internal/guards"
 	"github.com/tuttidb/tutti/internal/halt"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/outcome"
 	"github.com/tuttidb/tutti/internal/pending"
@@ -360,12 +361,18 @@ func (h *host) Define(d session.Definition) session.Result {
 	if e == nil {
 		e = l.tenure.mayChangeMembers(d.Membership)
 	}
+	if e == nil {
+		e = membership.MayRecord(l.config, l.tenure.standing, d.Record)
+	}
 	if e != nil {
 		return session.Result{Err: e}
 	}
 	if d.Membership.Does != semantics.NoMember {
 		d.Extent.Shared = false // other databases need not meet it: nothing of theirs is changed
 		d.Began = l.tenure.began()
+	}
+	if d.Record.Does != semantics.NoRecord {
+		d.Extent.Shared, d.Record = false, membership.Complete(l.config, d.Record)
 	}
 	if e := h.Enter(session.PhaseRunning); e != nil { // the client may cancel what it waits for
 		return session.Result{Err: e}

@@ -276,7 +276,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	}
 	var saved []byte
 	if l.order.position, saved, err = standing.PrepareDatabase(ctx, conn, l.config, !pg.CleanShutdownBefore(),
-		func() error { return l.begins(ctx) }, l.tenure.standing.Copies); err != nil {
+		func() (*bootstrap.Record, error) { return l.begins(ctx) }, l.tenure.standing.Copies); err != nil {
 		return err
 	}
 	if l.db.applier, err = replay.NewApplier(ctx, conn, l.config, l.log.Warn); err != nil {
@@ -329,7 +329,7 @@ func engineOf(l *life, from *engine.Checkpoint) engine.Options {
 	return engine.Options{
 		Member: l.config.Member, Incarnation: l.id.incarnation, Position: l.order.position, Checkpoint: from,
 		Order: ordering.Options{Storage: l.order.disk}, GoneTicks: core.Ticks(l.config.Expel()),
-		Copies: l.config.MinCopies, Certify: certify.Options{KeysMax: l.config.Limits.CertifyKeys},
+		Copies: l.config.Copies(), Certify: certify.Options{KeysMax: l.config.Limits.CertifyKeys},
 		Room:          l.node.files.Room,
 		GroupItemsMax: l.config.Limits.GroupItems, GroupBytesMax: l.config.Limits.GroupBytes,
 		BatchItemsMax: l.config.Limits.BatchItems, BatchBytesMax: l.config.Limits.BatchBytes,
@@ -343,6 +343,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 	return core.Options{
 		Log: l.log, Metrics: &l.metrics, Engine: e, Disk: l.order.disk,
 		Configures: func() bool { return l.tenure.standing.Understand(bootstrap.Configurations) },
+		Rule:       func() (int, int) { return l.config.Copies(), core.Ticks(l.config.Expel()) },
 		Members:    l.members,
 		Member:     l.config.Member, Sites: func() [][]uint32 { return sites(l.tenure) },
 		Send:    func(to uint32, data []byte) bool { return l.sendFrame(to, frameRaft, data) },

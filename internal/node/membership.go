@@ -29,6 +29,9 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	if err := c.ReadLost(); err != nil {
 		return &failure.Config{Err: err}
 	}
+	if err := membership.TakeRecord(ctx, t.connString(c.Database), c, !t.node.served); err != nil {
+		return err
+	}
 	if c.Becomes(r); r == nil {
 		return nil
 	}
@@ -105,12 +108,21 @@ func (t *tenure) began() (list []session.FirstMember) {
 	return list
 }
 
-// changeMembers carries out what a definition does to the list of members.
+// changeMembers carries out what a definition does to the list of members, or to what holds for all of them.
 func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d session.Definition) (session.Result,
 	error) {
 	l.db.applier.Begun.Store(last)
-	r, result, err := membership.Carry(ctx, membership.Options{Config: l.config, Conn: l.db.applier.Pgx,
-		Note: l.db.applier.Note, NoteProgress: l.db.applier.NoteProgress}, last, t.Ordinal, d)
+	o := membership.Options{Config: l.config, Conn: l.db.applier.Pgx, Note: l.db.applier.Note,
+		NoteProgress: l.db.applier.NoteProgress}
+	if d.Record.Does != semantics.NoRecord {
+		was := l.config.ClusterLevel()
+		result, err := membership.CarryRecord(ctx, o, l.log, last, t.Ordinal, d)
+		if l.config.ClusterLevel() > was {
+			l.tenure.transport.Renew() // who does not understand it is refused from now on
+		}
+		return result, err
+	}
+	r, result, err := membership.Carry(ctx, o, last, t.Ordinal, d)
 	if r != nil {
 		l.tenure.become(r)
 	}

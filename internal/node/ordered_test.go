@@ -71,6 +71,7 @@ func ordered(t *testing.T, others ...string) *tenure {
 			Aborted: l.aborted, Locked: func([]engine.Lock) {}, Fronts: func([]engine.Front) {},
 			Moved: l.flow.gate.Moved, Survey: func() (bool, []uint32) { return false, nil },
 			Leave: l.others.peers.Leave, Reaches: func(uint32) bool { return false },
+			Rule:       func() (int, int) { return 2, 0 },
 			Configures: func() bool { return false }, Members: func() (l engine.List) { return l },
 			Sites: func() [][]uint32 { return nil },
 		})

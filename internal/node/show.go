@@ -8,8 +8,10 @@ import (
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/instance"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/plancache"
 	"github.com/tuttidb/tutti/internal/replica"
+	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/show"
 )
 
@@ -34,6 +36,9 @@ func showOf(l *life) *show.Replica {
 			"checksums": {Columns: audit.Columns, Show: l.audit.Show},
 			"locks":     {Columns: advisory.Columns, Show: l.advisory.Show},
 			"plans":     {Columns: plancache.Columns, Show: l.plans.Show},
+			"upgrade": {Columns: membership.LevelColumns, Show: func() session.Result {
+				return membership.Levels(l.config, l.tenure.standing.Levels(), l.others.peers.Version)
+			}},
 		},
 	}
 }
@@ -46,7 +51,7 @@ func votesOf(t *tenure) (list []show.Votes) {
 	}
 	for _, l := range t.all() {
 		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel,
-			Copies: t.node.config.MinCopies}
+			Copies: t.node.config.Copies()}
 		for _, m := range l.others.peers.All() {
 			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
 				v.There = append(v.There, m)

@@ -33,7 +33,8 @@ func encodeChannels(add, remove []string) []byte {
 func decodeChannels(b []byte) (add, remove []string, err error) {
 	r := writeset.NewReader(b)
 	if v := r.Byte(); v != channelsVersion {
-		return nil, nil, fmt.Errorf("channels in the log have version %d, this build knows %d", v, channelsVersion)
+		return nil, nil, fmt.Errorf("channels in the log have version %d, this build knows %d: %w", v, channelsVersion,
+			writeset.ErrUnknown)
 	}
 	for _, list := range []*[]string{&add, &remove} {
 		for range r.Count(1) {

@@ -26,7 +26,8 @@ func appendNotification(dst []byte, n notification) []byte {
 func decodeNotifications(b []byte) ([]notification, error) {
 	r := writeset.NewReader(b)
 	if v := r.Byte(); v != notifyVersion {
-		return nil, fmt.Errorf("notifications in the log have version %d, this build knows %d", v, notifyVersion)
+		return nil, fmt.Errorf("notifications in the log have version %d, this build knows %d: %w", v, notifyVersion,
+			writeset.ErrUnknown)
 	}
 	out := make([]notification, r.Count(notificationBytesMin))
 	for i := range out {

@@ -17,6 +17,9 @@ type alone struct {
 // has begun to lead anew, or was away itself: then it waits for all.
 func (o *Order) Forgo(members []uint32) { o.alone.forgo = members }
 
+// Alone says whether what one voter decides alone waits until others have it as well (Options.Alone).
+func (o *Order) Alone(waits bool) { o.alone = alone{waits: waits} }
+
 // votesAlone is who decides, or may have decided what is known to be decided, without anybody else in a configuration;
 // zero if nobody does. While two configurations count, the older one is meant: raft decides what it can by that until
 // it has taken the change in, and so entries behind the change as well.

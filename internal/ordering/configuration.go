@@ -2,6 +2,7 @@ package ordering
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,7 +48,13 @@ type changes struct {
 	decided []Configured // behind entries that are not handed out yet: the feed may be far behind raft
 	open    []uint64     // entries of changes that are not known to be decided
 	unread  uint64       // what lies in the log up to here at the start may be changes as well
+	unknown error        // see Unread
 }
+
+var errUnknownChange = errors.New("it cannot be told what holds behind it")
+
+// Unread is not nil once something is decided that this build does not understand: its owner must end.
+func (o *Order) Unread() error { return o.changes.unknown }
 
 // reconfigure tells raft of the changes among the entries that are decided by now, at once, whatever is handed out. It
 // returns what holds behind each.
@@ -68,8 +75,9 @@ func (o *Order) reconfigure(appended, committed []*pb.Entry) (done []Configured)
 		}
 		change := &pb.ConfChangeV2{}
 		if err := proto.Unmarshal(e.GetData(), change); err != nil || e.GetType() != pb.EntryConfChangeV2 {
-			panic(fmt.Sprintf("ordering: entry %d is no change of the configuration that this build understands: %v",
-				e.GetIndex(), err))
+			c.unknown = fmt.Errorf("entry %d of the log, of type %d, is no change of who votes that is understood "+
+				"here: %w", e.GetIndex(), e.GetType(), errors.Join(err, errUnknownChange))
+			return done
 		}
 		c.state = o.node.ApplyConfChange(change)
 		c.open = slices.DeleteFunc(c.open, func(i uint64) bool { return i <= e.GetIndex() })

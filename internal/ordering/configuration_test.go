@@ -232,3 +232,27 @@ func TestConfStateCodec(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownChange: who meets a change of who votes that is of another kind, or cannot be read, says so, and takes
+// nothing for it.
+func TestUnknownChange(t *testing.T) {
+	for _, e := range []*pb.Entry{
+		{Type: pb.EntryType(7).Enum()},
+		{Type: pb.EntryConfChange.Enum()},
+		{Type: pb.EntryType(7).Enum(), Data: []byte("?")},
+	} {
+		ps := peers(t, 3)
+		lead(t, ps, 0, "a")
+		was := ps[1].Voters()
+		m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(1), Entries: []*pb.Entry{e}}
+		if err := ps[0].node.Step(m); err != nil {
+			t.Fatal(err)
+		}
+		beat(t, ps, 0)
+		for i, p := range ps {
+			if p.Unread() == nil || !slices.Equal(p.Voters(), was) {
+				t.Errorf("%v at member %d: %v, and %v vote", e, i+1, p.Unread(), p.Voters())
+			}
+		}
+	}
+}

@@ -172,6 +172,14 @@ func (p *Peers) Of(member uint32) (Status, bool) {
 	return p.Get(member)
 }
 
+// Version is what runs at a member, by what it has told; empty if it cannot be heard.
+func (p *Peers) Version(member uint32) string {
+	if s, alive := p.Of(member); alive {
+		return s.Version
+	}
+	return ""
+}
+
 // Own is what this member tells.
 func (p *Peers) Own() (s Status) {
 	own := p.o.Own()

@@ -17,6 +17,7 @@ import (
 // Version 6 goes on with what it does to the list of members: byte change, name, address, address for clients; for
 // witnesses, roles, ranks and sites the rank, in two's complement, and the site; and with the list before that, if it
 // is the first change: number of members, then number, name and both addresses of each.
+// Version 8 goes on with what it does to what holds for the cluster: byte change, uvarints level and copies, time.
 const (
 	definitionVersion         = 1
 	definitionVersionDatabase = 2
@@ -24,7 +25,8 @@ const (
 	definitionVersionIndex    = 4
 	definitionVersionDetach   = 5
 	definitionVersionMembers  = 6
-	definitionVersionLast     = definitionVersionMembers
+	definitionVersionRecord   = 8
+	definitionVersionLast     = definitionVersionRecord
 )
 
 // Flags of what is done to a database. Builds that do not know byVoters get none with it (bootstrap.FirstVoters).
@@ -33,17 +35,25 @@ const (
 	byVoters
 )
 
-func EncodeDefinition(d session.Definition) []byte {
-	b := []byte{definitionVersion}
-	if d.Database.Does != semantics.NoDatabase {
-		b[0] = definitionVersionDatabase
-	} else if d.Index.Name != "" {
-		b[0] = definitionVersionIndex
-	} else if d.Detach.Partition[1] != "" {
-		b[0] = definitionVersionDetach
-	} else if d.Membership.Does != semantics.NoMember {
-		b[0] = definitionVersionMembers
+// versionOf is the version of the format that says what a definition does.
+func versionOf(d *session.Definition) byte {
+	switch {
+	case d.Database.Does != semantics.NoDatabase:
+		return definitionVersionDatabase
+	case d.Index.Name != "":
+		return definitionVersionIndex
+	case d.Detach.Partition[1] != "":
+		return definitionVersionDetach
+	case d.Membership.Does != semantics.NoMember:
+		return definitionVersionMembers
+	case d.Record.Does != semantics.NoRecord:
+		return definitionVersionRecord
 	}
+	return definitionVersion
+}
+
+func EncodeDefinition(d session.Definition) []byte {
+	b := []byte{versionOf(&d)}
 	b = binary.AppendUvarint(b, uint64(len(d.Settings)))
 	for _, s := range d.Settings {
 		b = writeset.AppendBytes(b, []byte(s.Name))
@@ -78,6 +88,8 @@ func EncodeDefinition(d session.Definition) []byte {
 				b = writeset.AppendBytes(b, []byte(s))
 			}
 		}
+	} else if d.Record.Does != semantics.NoRecord {
+		b = appendRecord(b, d.Record)
 	}
 	return b
 }
@@ -92,13 +104,13 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 	version := r.Byte()
 	switch version {
 	case definitionVersion, definitionVersionDatabase, definitionVersionIndex, definitionVersionDetach,
-		definitionVersionMembers:
+		definitionVersionMembers, definitionVersionRecord:
 	case definitionVersionMeeting:
 		meeting = r.Uvarint()
 		return d, meeting, r.Done()
 	default:
-		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d", version,
-			definitionVersion, definitionVersionLast)
+		return d, 0, fmt.Errorf("statement in the log has version %d, this build knows %d to %d: %w", version,
+			definitionVersion, definitionVersionLast, writeset.ErrUnknown)
 	}
 	d.Settings = make([]session.Setting, r.Count(2))
 	for i := range d.Settings {
@@ -118,7 +130,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		d.Membership = semantics.Membership{Does: semantics.MemberChange(r.Byte()), Name: string(r.Bytes()),
 			Address: string(r.Bytes()), Clients: string(r.Bytes())}
 		if m := d.Membership.Does; !m.Valid() || m == semantics.NoMember {
-			return d, 0, fmt.Errorf("statement in the log does to the members what this build does not know (%d)", m)
+			return d, 0, fmt.Errorf("statement in the log does something to the members (%d): %w", m,
+				writeset.ErrUnknown)
 		} else if m.Later() {
 			d.Membership.Rank, d.Membership.Site = int32(uint32(r.Uvarint())), string(r.Bytes())
 		}
@@ -126,15 +139,34 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 			d.Began = append(d.Began, session.FirstMember{Number: uint32(r.Uvarint()), Name: string(r.Bytes()),
 				Address: string(r.Bytes()), Clients: string(r.Bytes())})
 		}
+	case definitionVersionRecord:
+		if d.Record, err = readRecord(r); err != nil {
+			return d, 0, err
+		}
 	case definitionVersionDatabase:
 		d.Database = semantics.Database{Does: semantics.DatabaseChange(r.Byte()), Name: string(r.Bytes()),
 			To: string(r.Bytes())}
 		flags := r.Byte()
 		d.Database.IfExists, d.ByVoters = flags&ifExists != 0, flags&byVoters != 0
 		if !d.Database.Does.Valid() || d.Database.Does == semantics.NoDatabase {
-			return d, 0, fmt.Errorf("statement in the log does to a database what this build does not know (%d)",
-				d.Database.Does)
+			return d, 0, fmt.Errorf("statement in the log does something to a database (%d): %w", d.Database.Does,
+				writeset.ErrUnknown)
 		}
 	}
 	return d, 0, r.Done()
+}
+
+func appendRecord(b []byte, r semantics.Record) []byte {
+	b = binary.AppendUvarint(append(b, byte(r.Does)), uint64(r.Level))
+	return writeset.AppendBytes(binary.AppendUvarint(b, uint64(r.MinCopies)), []byte(r.ExpelAfter))
+}
+
+func readRecord(r *writeset.Reader) (semantics.Record, error) {
+	c := semantics.Record{Does: semantics.RecordChange(r.Byte()), Level: uint32(r.Uvarint()),
+		MinCopies: int(r.Uvarint()), ExpelAfter: string(r.Bytes())}
+	if !c.Does.Valid() || c.Does == semantics.NoRecord {
+		return c, fmt.Errorf("statement in the log does something to what holds for the cluster (%d): %w", c.Does,
+			writeset.ErrUnknown)
+	}
+	return c, nil
 }

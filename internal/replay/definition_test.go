@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
+	"github.com/tuttidb/tutti/internal/writeset"
 )
 
 func TestDefinitionsAreReadAsWritten(t *testing.T) {
@@ -29,6 +31,9 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 			Began: []session.FirstMember{{Number: 1, Name: "a"}}},
 		{SQL: "CALL tutti.site_member('d', 'x')", Settings: settings, Cluster: semantics.Cluster{
 			Membership: semantics.Membership{Does: semantics.SitesMember, Name: "d", Site: "x"}}},
+		{SQL: "CALL tutti.finish_upgrade()", Settings: settings,
+			Cluster: semantics.Cluster{Record: semantics.Record{Does: semantics.FinishesUpgrade, Level: 5, MinCopies: 2,
+				ExpelAfter: "10s"}}},
 	} {
 		b := EncodeDefinition(d)
 		if got, meeting, err := DecodeDefinition(b); err != nil || meeting != 0 || !reflect.DeepEqual(got, d) {
@@ -42,5 +47,21 @@ func TestDefinitionsAreReadAsWritten(t *testing.T) {
 	}
 	if _, meeting, err := DecodeDefinition(EncodeMeeting(7)); err != nil || meeting != 7 {
 		t.Errorf("a meeting is read as %d, %v", meeting, err)
+	}
+}
+
+// TestNewerDefinitions: what a newer release may have written is told from what is damaged.
+func TestNewerDefinitions(t *testing.T) {
+	members := EncodeDefinition(session.Definition{Cluster: semantics.Cluster{
+		Membership: semantics.Membership{Does: 99, Name: "d"}}})
+	record := EncodeDefinition(session.Definition{Cluster: semantics.Cluster{Record: semantics.Record{Does: 99}}})
+	database := EncodeDefinition(session.Definition{Cluster: semantics.Cluster{
+		Database: semantics.Database{Does: 99, Name: "d"}}})
+	for what, b := range map[string][]byte{ // order-free: each for itself
+		"a version": {99}, "of members": members, "of the record": record, "of a database": database,
+	} {
+		if _, _, err := DecodeDefinition(b); !errors.Is(err, writeset.ErrUnknown) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

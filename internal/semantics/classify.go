@@ -195,6 +195,9 @@ func procedure(n *pg.Node, c *pg.CallStmt) Statement {
 	if s, is := membership(c); is {
 		return s
 	}
+	if s, is := record(c); is {
+		return s
+	}
 	s := calls(n, Write)
 	if names := c.GetFunccall().GetFuncname(); len(names) > 0 {
 		s.Calls = names[len(names)-1].GetString_().GetSval()

@@ -128,10 +128,11 @@ type Database struct {
 	Force    bool // DROP ends the sessions in it
 }
 
-// Cluster is what a statement does to one of the databases, or to the list of members.
+// Cluster is what a statement does to one of the databases, to the list of members, or to what holds for all of them.
 type Cluster struct {
 	Database   Database
 	Membership Membership
+	Record     Record
 }
 
 // Statement is what Classify found out about one statement.

@@ -106,8 +106,8 @@ func (r *Replica) Show(name string) session.Result {
 	default:
 		return session.Result{Err: wire.Errorf("42704", "unrecognized configuration parameter \"tutti.%s\"", name).
 			WithHint("Known are tutti.status, tutti.members, tutti.databases, tutti.votes, " +
-				"tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, tutti.locks, tutti.plans " +
-				"and tutti.applied.")}
+				"tutti.checksums, tutti.counters, tutti.metrics, tutti.waits, tutti.limits, tutti.locks, " +
+				"tutti.plans, tutti.upgrade and tutti.applied.")}
 	}
 	return out
 }

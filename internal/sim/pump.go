@@ -37,6 +37,9 @@ func (m *member) pump() {
 	}
 	m.pumping.busy = true
 	rd := m.engine.Ready()
+	if err := engine.Unread(m.engine); err != nil {
+		panic(err) // all members are of one build
+	}
 	m.w.truth.voting.proposes(m.pumping.last, rd.Entries)
 	m.pumping.last = m.w.now
 	m.w.truth.voting.configured(m, rd.Configured)

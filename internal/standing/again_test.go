@@ -86,7 +86,7 @@ func TestAskAgain(t *testing.T) {
 	if hs, _, err := s.disk.InitialState(); err != nil || hs.GetTerm() != 1<<21 || hs.GetVote() != 0 {
 		t.Errorf("the main log begins in term %d, %v", hs.GetTerm(), err)
 	}
-	if !s.Understand(bootstrap.Level) { // whoever of them is away now
+	if !s.Understand(bootstrap.Membership) || len(s.Lacking(bootstrap.Level)) > 0 { // whoever of them is away now
 		t.Errorf("it knows of nobody what he understands: %+v", s.notes)
 	}
 	if s.own.Incarnation != again.Incarnation+1 {

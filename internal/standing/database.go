@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/database/catalog"
@@ -48,10 +49,10 @@ func MayCreateLog(ctx context.Context, connString, logDir string, c *config.Conf
 // PrepareDatabase installs what Tutti needs in the local database and reads its position, and its
 // checkpoint; nil if it has none.
 //
-// begins is asked before a database that belongs to nobody becomes this member's, copies where it is another member's:
-// for how many copies this member has taken, this one included.
+// begins is asked before a database that belongs to nobody becomes this member's, for what holds for the cluster, if it
+// is to be in there; copies where it is another member's: for how many copies this member has taken, this one included.
 func PrepareDatabase(ctx context.Context, connString string, c *config.Config, crashed bool,
-	begins func() error, copies func() (int, error)) (engine.Position, []byte, error) {
+	begins func() (*bootstrap.Record, error), copies func() (int, error)) (engine.Position, []byte, error) {
 	pc, err := pgx.ParseConfig(connString)
 	if err != nil {
 		return engine.Position{}, nil, fmt.Errorf("standing: %w", err)
@@ -79,8 +80,8 @@ func PrepareDatabase(ctx context.Context, connString string, c *config.Config, c
 	return p, saved, tx.Commit(ctx)
 }
 
-func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, begins func() error,
-	copies func() (int, error)) (engine.Position, error) {
+func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool,
+	begins func() (*bootstrap.Record, error), copies func() (int, error)) (engine.Position, error) {
 	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; SET LOCAL client_min_messages = warning"); err !=
 		nil {
 		return engine.Position{}, err
@@ -93,7 +94,12 @@ func prepareIn(ctx context.Context, tx pgx.Tx, c *config.Config, crashed bool, b
 		return p, err
 	}
 	if cluster == "" {
-		if err := begins(); err != nil {
+		r, err := begins()
+		if err == nil && r != nil {
+			_, err = tx.Exec(ctx, "INSERT INTO tutti.cluster (level, min_copies, expel_after, changed) VALUES "+
+				"($1, $2, $3, $4) ON CONFLICT DO NOTHING", r.Level, r.MinCopies, r.ExpelAfter, r.Changed)
+		}
+		if err != nil {
 			return p, err
 		}
 		p.Member, cluster = c.Member, c.Cluster

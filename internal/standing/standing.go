@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Standing struct {
 
 	decided beginning       // of the log that Decide has let be made; of one goroutine
 	again   bootstrap.Again // with what the logs begin, if the ones before were lost; of one goroutine
+	began   *bootstrap.Record
 
 	noted atomic.Pointer[bootstrap.Notes] // the notes again, for who must not wait for the disk
 
@@ -45,6 +47,8 @@ type beginning struct {
 	Contents *bootstrap.Contents `json:"contents"` // with which the members began
 	Settings []bootstrap.Setting `json:"settings"` // those that cannot be changed later
 	Again    bootstrap.Again     `json:"again"`    // how it was readmitted, if the log before was lost
+	// Record is what held for the cluster, as far as was known then.
+	Record *bootstrap.Record `json:"record,omitempty"`
 }
 
 // beginsWith is the beginning of a log that is made now.
@@ -56,7 +60,7 @@ func (s *Standing) beginsWith(contents *bootstrap.Contents) beginning {
 func New(c *config.Config, name bootstrap.Names, fail func(error)) *Standing {
 	return &Standing{config: c, name: name, fail: fail, news: make(chan struct{}, 1),
 		own: bootstrap.Facts{Member: c.Member, Level: bootstrap.Level, Witness: c.Witness,
-			Settings: equalSettings(c)},
+			Settings: equalSettings(c), First: c.FirstRecord()},
 		heard:   map[uint32]*bootstrap.Facts{},
 		reasons: map[uint32]string{}}
 }
@@ -114,8 +118,13 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 	s.heard[from] = f
 	if s.disk == nil {
 		learn(s.config, f.Roster)
+		s.config.Recorded(f.Record)
 	}
 	signal(s.news)
+	if err := s.goesOn(f); err != nil {
+		s.fail(err)
+		return err
+	}
 	own := s.now()
 	own.Known, own.Lives = s.notes.Members, s.notes.Lives
 	if err := bootstrap.Outdated(&own, f, s.name); err != nil {
@@ -133,9 +142,13 @@ func (s *Standing) Judge(from uint32, data []byte) error {
 	return err
 }
 
-// Understand reports whether all members are known to understand what is of a level (bootstrap.Level).
+// Understand reports whether all members are known to understand what is of a level (bootstrap.Level): by what each has
+// said, or, from Roles on, by the cluster's record.
 // It waits for nobody.
 func (s *Standing) Understand(level uint32) bool {
+	if level > bootstrap.Membership {
+		return s.config.ClusterLevel() >= level
+	}
 	n := s.noted.Load()
 	if n == nil {
 		return false
@@ -151,6 +164,42 @@ func (s *Standing) Understand(level uint32) bool {
 		later, changed = r.Later, r.Ordinal > 0
 	}
 	return n.Understand(level, others, later, changed)
+}
+
+// goesOn says why this member must end, by what another one says that holds for the cluster. The caller holds mu.
+func (s *Standing) goesOn(f *bootstrap.Facts) error {
+	if err := bootstrap.Surpassed(s.own.Level, f.Record, "this node, "+s.name(s.own.Member)+","); err != nil {
+		return &failure.Newer{Err: err}
+	}
+	if s.disk != nil {
+		return nil // it has looked at its own record
+	}
+	if err := s.config.Differs(); err != nil {
+		return &failure.Config{Err: err}
+	}
+	return nil
+}
+
+// Lacking lists the members that have not said that they understand what is of a level.
+func (s *Standing) Lacking(level uint32) (list []uint32) {
+	levels := s.Levels()
+	for _, m := range slices.Concat(s.config.All(), s.config.Witnesses()) {
+		if levels[m.Member] < level {
+			list = append(list, m.Member)
+		}
+	}
+	return list
+}
+
+// Levels are what members understand, as each has said last. Who has said nothing is not among them.
+func (s *Standing) Levels() map[uint32]uint32 {
+	levels := map[uint32]uint32{s.config.Member: bootstrap.Level}
+	if n := s.noted.Load(); n != nil {
+		for m, level := range n.Levels { // order-free: each for itself
+			levels[m] = level
+		}
+	}
+	return levels
 }
 
 // note changes the notes, if there is a log; they are on disk when it returns. The caller holds mu.
@@ -192,7 +241,10 @@ func (s *Standing) Adopt(disk *raftlog.Log) error {
 	if err := bootstrap.Changed(b.Settings, s.own.Settings); err != nil {
 		return err
 	}
-	s.own.Contents, s.again = b.Contents, b.Again
+	s.own.Contents, s.again, s.began = b.Contents, b.Again, b.Record
+	if s.config.Record() == nil { // the database does not say it yet
+		s.config.Recorded(cmp.Or(b.Record, &bootstrap.Record{Level: bootstrap.Membership}))
+	}
 	s.notes = s.notes.Told(b.Again.Levels)
 	s.disk = disk
 	s.noted.Store(new(s.notes))
@@ -251,6 +303,7 @@ const listOfMembers = "the list of members"
 // now is what this member is, by the list of members as it is now. The caller holds mu.
 func (s *Standing) now() bootstrap.Facts {
 	f, r := s.own, s.config.Roster()
+	f.Record = s.config.Record()
 	if r != nil {
 		f.Later, f.Roster = r.Later, rosterOf(s.config)
 		for _, m := range r.Witnesses {
@@ -270,6 +323,7 @@ func (s *Standing) Decide() bootstrap.Decision {
 	d := bootstrap.Decide(&own, others, s.name)
 	if d.Do == bootstrap.Create {
 		s.decided = s.beginsWith(bootstrap.Beginning(&own, others))
+		s.decided.Record = bootstrap.Begins(&own, others)
 	}
 	return d
 }
@@ -290,6 +344,9 @@ func (s *Standing) Found(contents *bootstrap.Contents) { s.own.Contents = conten
 
 // Began is with what the main database began, by the log.
 func (s *Standing) Began() *bootstrap.Contents { return s.own.Contents }
+
+// BeganWith is what held for the cluster when the main database's log was made; nil: there was no record.
+func (s *Standing) BeganWith() *bootstrap.Record { return s.began }
 
 // Incarnation is that of the main database's life.
 func (s *Standing) Incarnation() uint64 { return s.own.Incarnation }

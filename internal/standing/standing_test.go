@@ -308,3 +308,44 @@ func TestNotesGolden(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+// TestSurpassedSeat (B8): a member ends as soon as it hears that the cluster's level is beyond its build, also if it
+// has a log, and notes nothing: with another build it goes on. One without a log hears what holds for the cluster, and
+// ends if its file says otherwise.
+func TestSurpassedSeat(t *testing.T) {
+	facts := func(r *bootstrap.Record) []byte {
+		return (&bootstrap.Facts{Member: 2, Incarnation: 3, Level: 99, Record: r}).Append(nil)
+	}
+	s := take(t, seatConfig(t, t.TempDir(), 1))
+	s.begin(true)
+	defer s.leave()
+	if s.Understand(bootstrap.Roles) || !slices.Equal(s.Lacking(bootstrap.Level), []uint32{2, 3}) {
+		t.Errorf("nobody has said anything: %v lack it", s.Lacking(bootstrap.Level))
+	}
+	if err := s.Judge(2, facts(&bootstrap.Record{Level: bootstrap.Level})); err != nil || s.failed != nil {
+		t.Errorf("a level that it understands: %v, %v", err, s.failed)
+	}
+	if !slices.Equal(s.Lacking(bootstrap.Level), []uint32{3}) || s.Levels()[2] != 99 || s.Understand(bootstrap.Roles) {
+		t.Errorf("what was heard does not raise a level: %v", s.Levels())
+	}
+	err := s.Judge(2, facts(&bootstrap.Record{Level: 99}))
+	if err == nil || !failure.NotUnderstood(s.failed) || s.notes.Outdated != "" {
+		t.Errorf("a level beyond it: %v, fails with %v, notes %q", err, s.failed, s.notes.Outdated)
+	}
+	s.config.Recorded(&bootstrap.Record{Level: bootstrap.Roles, Changed: 5})
+	if !s.Understand(bootstrap.Roles) || s.Understand(bootstrap.Roles+1) {
+		t.Error("the record counts, and nothing else")
+	}
+
+	c := seatConfig(t, t.TempDir(), 3)
+	c.MinCopies = 1
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	late := take(t, c)
+	var wrong *failure.Config
+	if err := late.Judge(2, facts(&bootstrap.Record{Level: 5, MinCopies: 2, ExpelAfter: "10s"})); err == nil ||
+		!errors.As(late.failed, &wrong) {
+		t.Errorf("its file differs: %v, fails with %v", err, late.failed)
+	}
+}

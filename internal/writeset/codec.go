@@ -124,8 +124,12 @@ func Decode(b []byte) (*Writeset, error) {
 	r := Reader{b: b}
 	w := &Writeset{}
 	version := r.Byte()
-	if (version < codecVersion || version > codecVersionBlind) && r.err == nil {
+	switch {
+	case r.err != nil:
+	case version < codecVersion:
 		return nil, fmt.Errorf("%w: version %d is not known", ErrMalformed, version)
+	case version > codecVersionBlind:
+		return nil, fmt.Errorf("%w: it has version %d: %w", ErrMalformed, version, ErrUnknown)
 	}
 	if n := r.Count(11); n > 0 {
 		w.Tables = make([]Table, n)
@@ -180,7 +184,10 @@ func (r *Reader) steps(w *Writeset) {
 	if n := r.Count(2); n > 0 {
 		w.Steps = make([]Step, n)
 	}
-	if len(w.Steps)+len(w.Held) == 0 || flags&^(stepsBarrier|stepsHeld|stepsShared|stepsNewest) != 0 {
+	if flags&^(stepsBarrier|stepsHeld|stepsShared|stepsNewest) != 0 {
+		r.unknown("a flag of the steps")
+	}
+	if len(w.Steps)+len(w.Held) == 0 {
 		r.fail("no steps")
 	}
 	for i := range w.Steps {
@@ -189,6 +196,10 @@ func (r *Reader) steps(w *Writeset) {
 		case stepDefinition:
 			w.Steps[i].Definition = data
 		case stepRows:
+			if len(data) > 0 && data[0] > codecVersionBlind {
+				r.unknown("the version of a step")
+				return
+			}
 			if len(data) == 0 || data[0] != codecVersion {
 				r.fail("a step is no set of rows")
 				return
@@ -200,7 +211,7 @@ func (r *Reader) steps(w *Writeset) {
 			}
 			w.Steps[i].Rows = rows
 		default:
-			r.fail("unknown kind of step")
+			r.unknown("a kind of step")
 			return
 		}
 	}
@@ -231,6 +242,14 @@ func NewReader(b []byte) *Reader { return &Reader{b: b} }
 func (r *Reader) fail(what string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w: %s", ErrMalformed, what)
+	}
+	r.b = nil
+}
+
+// unknown is fail for what a newer release may have written.
+func (r *Reader) unknown(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s: %w", ErrMalformed, what, ErrUnknown)
 	}
 	r.b = nil
 }

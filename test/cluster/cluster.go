@@ -45,6 +45,7 @@ type Node struct {
 	ConfigFile string
 	LogFile    string
 	FaultFile  string // see package fault; empty: it has no faults
+	Binary     string // that it runs; empty: the one under test
 	proc       *process.Process
 }
 
@@ -261,13 +262,16 @@ func (c *Cluster) initialized() bool {
 // Run starts node k's process, without waiting for anything.
 func (c *Cluster) Run(k int) {
 	c.tb.Helper()
-	exe, err := Binary()
-	if err != nil {
-		c.tb.Fatal(err)
-	}
 	n := c.Node(k)
 	if n.proc.Running() {
 		c.tb.Fatalf("node %d runs already", k)
+	}
+	exe, err := n.Binary, error(nil)
+	if exe == "" {
+		exe, err = Binary()
+	}
+	if err != nil {
+		c.tb.Fatal(err)
 	}
 	o := process.Options{Log: n.LogFile}
 	if n.FaultFile != "" {

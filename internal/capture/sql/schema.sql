@@ -47,6 +47,11 @@ ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS role pg_catalog.text NOT NULL 
 ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS rank pg_catalog.int4 NOT NULL DEFAULT 0;
 ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS site pg_catalog.text NOT NULL DEFAULT '';
 ALTER TABLE tutti.member OWNER TO tutti_owner;
+CREATE TABLE IF NOT EXISTS tutti.cluster (
+  one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), level pg_catalog.int4 NOT NULL,
+  min_copies pg_catalog.int4 NOT NULL, expel_after pg_catalog.text NOT NULL, changed pg_catalog.int8 NOT NULL
+);
+ALTER TABLE tutti.cluster OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.pending (ordinal pg_catalog.int8, done pg_catalog.bool DEFAULT false, item pg_catalog.bytea NOT NULL, PRIMARY KEY (ordinal, done));
 ALTER TABLE tutti.pending OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.listening (member pg_catalog.int4, channel pg_catalog.text COLLATE "C", PRIMARY KEY (member, channel));

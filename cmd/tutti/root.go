@@ -32,8 +32,8 @@ func rootCommand() *cobra.Command {
 	}{
 		{groupTry, []*cobra.Command{demoCommand()}},
 		{groupOperate, []*cobra.Command{initCommand(), joinCommand(), witnessCommand(), nodeCommand(), memberCommand(),
-			statusCommand(), upgradeCommand(), checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(), logCommand(),
-			versionCommand()}},
+			statusCommand(), upgradeCommand(), checkCommand(), whatIfCommand(), adoptCommand(), recoverCommand(),
+			logCommand(), versionCommand()}},
 		{groupDevelop, []*cobra.Command{simCommand(), benchCommand(), chaosCommand()}},
 	} {
 		for _, c := range g.commands {

@@ -53,7 +53,6 @@ type Config struct {
 	MemberTLS MemberTLS `toml:"member_tls"`
 
 	roster *roster // made by Validate
-	said   said
 }
 
 // Member is one member of the cluster, this one included. The list is that of the beginning: members come and go by the
@@ -192,8 +191,8 @@ func Load(path string) (*Config, error) {
 
 // Validate fills defaults and refuses contradictions.
 func (c *Config) Validate() error {
-	c.defaults()
 	c.roster = &roster{}
+	c.defaults()
 	switch {
 	case c.Cluster == "":
 		return errors.New("cluster is missing: give the cluster a name")
@@ -316,7 +315,7 @@ func (c *Config) defaults() {
 	if c.SequenceStep == 0 {
 		c.SequenceStep = 16
 	}
-	if c.said = (said{c.MinCopies != 0, c.ExpelAfter != ""}); c.MinCopies == 0 {
+	if c.roster.said = (said{c.MinCopies != 0, c.ExpelAfter != ""}); c.MinCopies == 0 {
 		c.MinCopies = 2
 	}
 	if c.LogLevel == "" {

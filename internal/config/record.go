@@ -69,9 +69,9 @@ func (c *Config) Differs() error {
 	r, first := c.Record(), c.FirstRecord()
 	switch {
 	case r == nil || first == nil || r.MinCopies == 0:
-	case c.said.minCopies && c.MinCopies != r.MinCopies:
+	case c.roster.said.minCopies && c.MinCopies != r.MinCopies:
 		return differs("min_copies", fmt.Sprint(c.MinCopies), fmt.Sprint(r.MinCopies))
-	case c.said.expelAfter && first.ExpelAfter != r.ExpelAfter:
+	case c.roster.said.expelAfter && first.ExpelAfter != r.ExpelAfter:
 		return differs("expel_after", first.ExpelAfter, r.ExpelAfter)
 	}
 	return nil

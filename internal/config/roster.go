@@ -25,6 +25,7 @@ type roster struct {
 	record atomic.Pointer[bootstrap.Record]
 	lost   atomic.Pointer[[]uint32] // see Lost
 	losing atomic.Bool
+	said   said
 }
 
 // Roster is who the members are by the order; nil while it is as configured.

@@ -10,7 +10,7 @@ import (
 func TestVotingBy(t *testing.T) {
 	e := single(t, Options{GoneTicks: 10, Copies: 2})
 	v := VotingOf(e)
-	v.Of([]uint32{1, 2}, nil)
+	v.Of(List{Members: []Listed{{Member: 1}, {Member: 2}}})
 	passes(t, e, 60) // the other one is a learner that cannot be heard
 	e.Submit(Submission{Kind: KindFence, Seq: 1})
 	passes(t, e, 5)

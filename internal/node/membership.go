@@ -11,8 +11,6 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/membership"
-	"github.com/tuttidb/tutti/internal/peers"
-	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -82,19 +80,11 @@ func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
 		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
 			WithHint("Try again in a moment.")
 	}
-	if m.Does == semantics.NoMember || t.standing.Understand(levelOf(m.Does)) {
+	if m.Does == semantics.NoMember || t.standing.Understand(membership.LevelOf(m.Does)) {
 		return nil
 	}
 	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+
 		"list of members").WithHint("Start all members, with this release.")
-}
-
-// levelOf is what all members must understand before the order has a change.
-func levelOf(c semantics.MemberChange) uint32 {
-	if c.Later() {
-		return bootstrap.Roles
-	}
-	return bootstrap.Membership
 }
 
 // began is the list of members as it was configured; nil once the order has changed it.
@@ -160,24 +150,9 @@ func (t *tenure) connect() {
 	}
 }
 
-// members lists the members, witnesses included, and those that were removed, once the order has changed the list; nil:
-// nothing has changed.
-func (t *tenure) members() (list engine.List) {
-	r := t.node.config.Roster()
-	if r == nil {
-		return list
-	}
-	for _, m := range slices.Concat(r.Members, r.Witnesses) {
-		list.Members = append(list.Members, engine.Listed{Member: m.Member, Role: quorum.Role{Rank: m.Rank,
-			Learner: m.Role == config.Learner, Witness: m.Role == config.Witness}})
-	}
-	list.Gone = peers.Numbers(r.Gone)
-	return list
-}
-
 // members lists them for the order of a life's database, with those that stop.
 func (l *life) members() engine.List {
-	list := l.tenure.members()
+	list := membership.Listed(l.config)
 	if list.Stops = l.others.peers.Stopping(); l.node.stops.Refuses() {
 		list.Stops = append(list.Stops, l.config.Member)
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/membership"
 	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
@@ -18,7 +18,7 @@ import (
 // behind it the list is what the order says, also for whoever is gone.
 func TestMembersOfATenure(t *testing.T) {
 	tn := ordered(t)
-	list := tn.members()
+	list := membership.Listed(tn.node.config)
 	if began := tn.began(); list.Members != nil || list.Gone != nil || len(began) != 2 || began[1].Name != "beta" {
 		t.Errorf("at the beginning: %+v, %+v", list, began)
 	}
@@ -34,7 +34,7 @@ func TestMembersOfATenure(t *testing.T) {
 			Role: config.Learner, Rank: 3}},
 		Witnesses: []config.Member{{Member: 5, Name: "eps", Role: config.Witness}},
 		Gone:      []config.Member{{Member: 2, Name: "beta"}}, First: []uint32{1, 2}})
-	list = tn.members()
+	list = membership.Listed(tn.node.config)
 	if !slices.Equal(list.Members, []engine.Listed{{Member: 1}, {Member: 4, Role: quorum.Role{Rank: 3, Learner: true}},
 		{Member: 5, Role: quorum.Role{Witness: true}}}) || !slices.Equal(list.Gone, []uint32{2}) || tn.began() != nil {
 		t.Errorf("afterwards: %+v, %+v", list, tn.began())
@@ -50,16 +50,6 @@ func TestMembersOfATenure(t *testing.T) {
 	}
 	if tn.node.removed.Store(true); tn.node.errRemoved() == nil {
 		t.Error("it was removed")
-	}
-}
-
-// TestLevelOf: builds before the roles understand who comes, goes and moves, and nothing else.
-func TestLevelOf(t *testing.T) {
-	for c := semantics.AddsMember; c.Valid(); c++ {
-		if got := levelOf(c); got != bootstrap.Membership && got != bootstrap.Roles ||
-			(got == bootstrap.Membership) != (c <= semantics.MovesMember) {
-			t.Errorf("%s is of level %d", c.Procedure(), got)
-		}
 	}
 }
 
@@ -79,7 +69,7 @@ func TestLosing(t *testing.T) {
 		!strings.Contains(e.Message, "lost are not removed yet") {
 		t.Errorf("one is added: %v", e)
 	}
-	if list := tn.members(); !slices.Equal(list.Members, []engine.Listed{{Member: 1}}) ||
+	if list := membership.Listed(tn.node.config); !slices.Equal(list.Members, []engine.Listed{{Member: 1}}) ||
 		!slices.Equal(list.Gone, []uint32{2}) {
 		t.Errorf("the list is %+v", list)
 	}

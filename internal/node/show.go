@@ -52,13 +52,9 @@ func votesOf(t *tenure) (list []show.Votes) {
 	for _, l := range t.all() {
 		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel,
 			Copies: t.node.config.Copies()}
-		for _, m := range l.others.peers.All() {
-			if _, alive := l.others.peers.Of(m); alive && l.others.peers.Copies(m) == 0 {
-				v.There = append(v.There, m)
-			}
-		}
-		for _, m := range t.node.config.Witnesses() {
-			if t.hears(m.Member) {
+		for _, m := range l.config.Everybody() {
+			_, alive := l.others.peers.Of(m.Member)
+			if m.Role == config.Witness && t.hears(m.Member) || alive && l.others.peers.Copies(m.Member) == 0 {
 				v.There = append(v.There, m.Member)
 			}
 		}

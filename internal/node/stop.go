@@ -99,7 +99,7 @@ func (x house) HandOver() {
 func (x house) Needed() bool {
 	return slices.ContainsFunc(x.t.all(), func(l *life) bool {
 		voters := l.order.core.Voters()
-		return l.config.MinCopies == 1 && len(voters) <= 2 && slices.Contains(voters, l.config.Member) &&
+		return l.config.Copies() == 1 && len(voters) <= 2 && slices.Contains(voters, l.config.Member) &&
 			slices.ContainsFunc(l.others.peers.All(), l.succeeds)
 	})
 }

@@ -48,7 +48,7 @@ func (o *Order) limit() uint64 {
 	}
 	all := ^uint64(0)
 	o.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
-		again := p.Match == 0 && o.begins(uint32(id)) // it has lost what it had
+		again := p.Match == 0 && begins(o, uint32(id)) // it has lost what it had
 		if id != voter && !slices.Contains(o.alone.forgo, uint32(id)) && !again {
 			all = min(all, p.Match)
 		}

@@ -197,7 +197,7 @@ func TestAloneReadmits(t *testing.T) {
 	ps[0].Propose([]byte("b"))
 	beat(t, ps, 0)
 	has(t, ps[0], "b", "one has lost its log")
-	ps[0].renew(ps[0].view.Term + 1)
+	renew(ps[0].Order, ps[0].view.Term+1)
 	settle(t, ps)
 	ps[0].Propose([]byte("c"))
 	beat(t, ps, 0)

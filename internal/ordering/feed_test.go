@@ -198,11 +198,11 @@ func TestNotLost(t *testing.T) {
 	snap := &pb.Message{Type: pb.MsgSnap.Enum(), From: new(uint64(1)), To: new(uint64(3)), Term: new(ps[2].View().Term),
 		Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(base), Term: new(ps[0].View().Term),
 			ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}}}
-	if ps[2].lacks(snap) {
+	if lacks(ps[2].Order, snap) {
 		t.Errorf("lost: %+v", ps[2].Lost())
 	}
 	*snap.Snapshot.Metadata.Index = base + 1
-	if !ps[2].lacks(snap) || ps[2].Lost().First != base+2 {
+	if !lacks(ps[2].Order, snap) || ps[2].Lost().First != base+2 {
 		t.Errorf("lost: %+v", ps[2].Lost())
 	}
 }

@@ -44,7 +44,7 @@ func TestProposalsGather(t *testing.T) {
 func TestGather(t *testing.T) {
 	ps := peers(t, 3)
 	elect(t, ps, ps[0])
-	ps[0].weigh = func(data []byte) int { return len(data) }
+	ps[0].held.weigh = func(data []byte) int { return len(data) }
 	for _, p := range ps {
 		p.Gather(5)
 	}

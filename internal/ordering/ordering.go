@@ -103,14 +103,19 @@ type Order struct {
 
 	// at a leader: proposals wait while others are on their way to a majority, so that one
 	// write and one frame serve all that gathered; and until they are enough
-	held         []*Entry
-	heldBytes    int
-	heldBytesMax int
-	weigh        func([]byte) int
-	weight       int // of what is held
-	enough       int
-	stepped      bool   // a proposal was taken since the last Ready
-	last         uint64 // index of the newest entry seen in a Ready
+	held proposals
+	last uint64 // index of the newest entry seen in a Ready
+}
+
+// proposals are those that wait.
+type proposals struct {
+	list     []*Entry
+	bytes    int
+	bytesMax int
+	weigh    func([]byte) int
+	weight   int // of all
+	enough   int
+	stepped  bool // one was taken since the last Ready
 }
 
 // New starts an endpoint from what Storage holds. Errors come from Storage or a
@@ -168,7 +173,7 @@ func New(o Options) (*Order, error) {
 		return nil, fmt.Errorf("ordering: start member %d: %w", o.Member, err)
 	}
 	return &Order{member: o.Member, storage: o.Storage, node: node, feed: newFeed(o.Storage, start, o.MessageBytesMax),
-		heldBytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh,
+		held:   proposals{bytesMax: int(min(o.UncommittedBytesMax, 4<<20)), weigh: o.Weigh},
 		claims: newClaims(o.Author, o.Member, conf), changes: changes{state: conf, unread: last},
 		alone: alone{waits: o.Alone}, witnesses: witnesses{self: o.Witness},
 		heard: map[uint32]uint64{}, readmitted: map[uint32]readmission{}}, nil
@@ -203,11 +208,11 @@ func (o *Order) step(from uint32, m *pb.Message) error {
 		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
 		o.heard[from] = o.ticks
 	}
-	if m.GetType() == pb.MsgSnap && !o.witnesses.self && o.lacks(m) {
+	if m.GetType() == pb.MsgSnap && !o.witnesses.self && lacks(o, m) {
 		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {
-		o.hold(m.Entries) // or drop (O3)
+		o.held.hold(m.Entries) // or drop (O3)
 		return nil
 	}
 	if err := o.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) &&
@@ -239,47 +244,47 @@ func believe(to, from uint32, m *pb.Message) error {
 // known, or too much is under way); true promises nothing (O3).
 func (o *Order) Propose(data []byte) bool {
 	if o.mustHold() {
-		return o.hold([]*Entry{{Data: data}})
+		return o.held.hold([]*Entry{{Data: data}})
 	}
-	o.stepped = true
+	o.held.stepped = true
 	return o.node.Propose(data) == nil
 }
 
 // mustHold reports whether this member leads, and proposals are under way or have to gather.
 func (o *Order) mustHold() bool {
 	st := o.node.BasicStatus()
-	return st.RaftState == raft.StateLeader && (o.stepped || len(o.held) > 0 || o.enough > 1 ||
+	return st.RaftState == raft.StateLeader && (o.held.stepped || len(o.held.list) > 0 || o.held.enough > 1 ||
 		o.last > st.HardState.GetCommit())
 }
 
 // hold keeps proposals back; false if too much is kept already.
-func (o *Order) hold(entries []*Entry) bool {
+func (p *proposals) hold(entries []*Entry) bool {
 	for _, e := range entries {
-		if o.heldBytes += len(e.GetData()); o.heldBytes > o.heldBytesMax {
-			o.heldBytes -= len(e.GetData())
+		if p.bytes += len(e.GetData()); p.bytes > p.bytesMax {
+			p.bytes -= len(e.GetData())
 			return false
 		}
-		o.held = append(o.held, e)
-		o.weight += o.weigh(e.GetData())
+		p.list = append(p.list, e)
+		p.weight += p.weigh(e.GetData())
 	}
 	return true
 }
 
 // Gather has a leader keep proposals back until they weigh enough, or Release.
-func (o *Order) Gather(enough int) { o.enough = enough }
+func (o *Order) Gather(enough int) { o.held.enough = enough }
 
 // Held reports whether proposals are kept back. Release lets them go, in whatever state the
 // others are: the owner calls it after a short while, so that a long way to the majority
 // delays nobody by another round trip.
-func (o *Order) Held() bool { return len(o.held) > 0 }
+func (o *Order) Held() bool { return len(o.held.list) > 0 }
 
 // Release lets go what Held speaks of.
 func (o *Order) Release() {
-	if len(o.held) == 0 {
+	if len(o.held.list) == 0 {
 		return
 	}
-	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(uint64(o.member)), Entries: o.held}
-	o.held, o.heldBytes, o.weight, o.stepped = nil, 0, 0, true
+	m := &pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(uint64(o.member)), Entries: o.held.list}
+	o.held.list, o.held.bytes, o.held.weight, o.held.stepped = nil, 0, 0, true
 	// What is dropped now is proposed again by its member (O3).
 	_ = o.node.Step(m)
 }
@@ -295,11 +300,12 @@ func (o *Order) HasReady() bool {
 
 // free reports whether held proposals may go.
 func (o *Order) free() bool {
-	if len(o.held) == 0 {
+	if len(o.held.list) == 0 {
 		return false
 	}
 	st := o.node.BasicStatus()
-	return st.RaftState != raft.StateLeader || !o.stepped && o.last <= st.HardState.GetCommit() && o.weight >= o.enough
+	return st.RaftState != raft.StateLeader || !o.held.stepped && o.last <= st.HardState.GetCommit() &&
+		o.held.weight >= o.held.enough
 }
 
 // Ready returns the next work; Advance must be called before the next Ready.
@@ -307,7 +313,7 @@ func (o *Order) Ready() Ready {
 	if o.free() {
 		o.Release()
 	}
-	o.ready, o.stepped, o.began = o.node.Ready(), false, o.ticks
+	o.ready, o.held.stepped, o.began = o.node.Ready(), false, o.ticks
 	begins := o.witnesses.anew(o)
 	if n := len(o.ready.Entries); n > 0 {
 		o.last = o.ready.Entries[n-1].GetIndex()

@@ -31,7 +31,7 @@ func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 		if planted == "readmitted-at-once" {
 			return term, true
 		}
-		o.renew(term + termsAhead)
+		renew(o, term+termsAhead)
 		return 0, false
 	}
 	of, err := o.storage.Term(st.HardState.GetCommit())
@@ -46,14 +46,14 @@ func (o *Order) Readmit(member uint32, asked uint64) (term uint64, ok bool) {
 }
 
 // begins reports whether this member leads in the term which it has begun for one that has lost its log.
-func (o *Order) begins(member uint32) bool {
+func begins(o *Order, member uint32) bool {
 	v, is := o.readmitted[member]
 	return is && o.node.BasicStatus().HardState.GetTerm() == v.above+termsAhead+1
 }
 
 // renew has this member, which leads, go on as a follower of nobody in a later term and stand for election at once. The
 // others need not wait for its end, as after HandOver.
-func (o *Order) renew(term uint64) {
+func renew(o *Order, term uint64) {
 	self := proto.Uint64(uint64(o.member))
 	for _, kind := range []pb.MessageType{pb.MsgAppResp, pb.MsgTimeoutNow} {
 		// Neither can fail: they are from a voter, and to it.

@@ -20,7 +20,7 @@ func (o *Order) Lost() *Lost { return o.lost }
 
 // lacks takes the notice that the leader has compacted its log to behind this member's end, and
 // reports whether that is so. Raft would take it for a snapshot and go on without what it lacks.
-func (o *Order) lacks(m *pb.Message) bool {
+func lacks(o *Order, m *pb.Message) bool {
 	at := m.GetSnapshot().GetMetadata()
 	commit := o.node.BasicStatus().HardState.GetCommit()
 	if at.GetIndex() <= commit {

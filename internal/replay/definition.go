@@ -127,13 +127,8 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 			*s = string(r.Bytes())
 		}
 	case definitionVersionMembers:
-		d.Membership = semantics.Membership{Does: semantics.MemberChange(r.Byte()), Name: string(r.Bytes()),
-			Address: string(r.Bytes()), Clients: string(r.Bytes())}
-		if m := d.Membership.Does; !m.Valid() || m == semantics.NoMember {
-			return d, 0, fmt.Errorf("statement in the log does something to the members (%d): %w", m,
-				writeset.ErrUnknown)
-		} else if m.Later() {
-			d.Membership.Rank, d.Membership.Site = int32(uint32(r.Uvarint())), string(r.Bytes())
+		if d.Membership, err = readMembership(r); err != nil {
+			return d, 0, err
 		}
 		for range r.Count(4) {
 			d.Began = append(d.Began, session.FirstMember{Number: uint32(r.Uvarint()), Name: string(r.Bytes()),
@@ -154,6 +149,19 @@ func DecodeDefinition(b []byte) (d session.Definition, meeting uint64, err error
 		}
 	}
 	return d, 0, r.Done()
+}
+
+func readMembership(r *writeset.Reader) (semantics.Membership, error) {
+	m := semantics.Membership{Does: semantics.MemberChange(r.Byte()), Name: string(r.Bytes()),
+		Address: string(r.Bytes()), Clients: string(r.Bytes())}
+	switch {
+	case !m.Does.Valid() || m.Does == semantics.NoMember:
+		return m, fmt.Errorf("statement in the log does something to the members (%d): %w", m.Does,
+			writeset.ErrUnknown)
+	case m.Does.Later():
+		m.Rank, m.Site = int32(uint32(r.Uvarint())), string(r.Bytes())
+	}
+	return m, nil
 }
 
 func appendRecord(b []byte, r semantics.Record) []byte {

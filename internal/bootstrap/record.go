@@ -47,9 +47,17 @@ func Surpassed(level uint32, record *Record, member string) error {
 
 // unlike compares with what two members would begin a cluster, as long as neither knows of one that has begun.
 func unlike(own, theirs *Facts, name Names) error {
+	if own.Record != nil || theirs.Record != nil || own.Incarnation > 0 || theirs.Incarnation > 0 {
+		return nil
+	}
+	return Unlike(own, theirs, name)
+}
+
+// Unlike says what two members have otherwise in their files of what is to hold for the whole cluster; nil if nothing,
+// or one is of a release that does not say it.
+func Unlike(own, theirs *Facts, name Names) error {
 	a, b := own.First, theirs.First
-	if a == nil || b == nil || own.Record != nil || theirs.Record != nil ||
-		own.Incarnation > 0 || theirs.Incarnation > 0 {
+	if a == nil || b == nil {
 		return nil
 	}
 	for _, x := range []struct{ name, own, theirs string }{
@@ -57,8 +65,8 @@ func unlike(own, theirs *Facts, name Names) error {
 		{"expel_after", a.ExpelAfter, b.ExpelAfter},
 	} {
 		if x.own != x.theirs {
-			return fmt.Errorf("%s is %s at %s and %s at %s: it must be the same at all members when the cluster begins",
-				x.name, x.own, name(own.Member), x.theirs, name(theirs.Member))
+			return fmt.Errorf("%s is %s at %s and %s at %s: it must be the same at all members before it holds for "+
+				"the whole cluster", x.name, x.own, name(own.Member), x.theirs, name(theirs.Member))
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func TestUnlike(t *testing.T) {
 	}{
 		{"equal", builds(1, Roles, two), builds(2, Roles, two), ""},
 		{"other copies", builds(1, Roles, two), builds(2, Roles, one),
-			"min_copies is 2 at node1 and 1 at node2: it must be the same at all members when the cluster begins"},
+			"min_copies is 2 at node1 and 1 at node2: it must be the same at all members"},
 		{"another time", builds(1, Roles, two), builds(2, Roles, &Record{MinCopies: 2, ExpelAfter: "5s"}),
 			"expel_after is 10s at node1 and 5s at node2"},
 		{"the release before", builds(1, Roles, two), builds(2, Membership, nil), ""},

@@ -64,6 +64,14 @@ func (c *Config) Everybody() []Member {
 	return c.All()
 }
 
+// NamesOf are those of members.
+func NamesOf(members []Member) (list []string) {
+	for _, m := range members {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
 // First lists with whom the cluster began.
 func (c *Config) First() (list []uint32) {
 	if r := c.Roster(); r != nil {

@@ -16,8 +16,8 @@ func LevelOf(c semantics.MemberChange) uint32 {
 	return bootstrap.Membership
 }
 
-// Listed are the members, witnesses included, and those that were removed, for the leaders of orders, once the order has
-// changed the list; nobody: nothing has changed.
+// Listed are the members, witnesses included, and those that were removed, for the leaders of orders, once the order
+// has changed the list; nobody: nothing has changed.
 func Listed(c *config.Config) (list engine.List) {
 	r := c.Roster()
 	if r == nil {

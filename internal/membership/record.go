@@ -54,10 +54,11 @@ func TakeRecord(ctx context.Context, connString string, c *config.Config, starts
 	return nil
 }
 
-// Said is what is known of what the members understand (standing).
+// Said is what is known of what the members understand, and have in their files (standing).
 type Said interface {
 	Understand(level uint32) bool
 	Lacking(level uint32) []uint32
+	Unlike() error
 }
 
 // MayRecord refuses, where a statement comes from, what it may not do to what holds for the cluster. What others have
@@ -78,6 +79,10 @@ func MayRecord(c *config.Config, of Said, r semantics.Record) *wire.SQLError {
 			return wire.Errorf(wire.CodeObjectNotInState, "the upgrade to level %d cannot be finished: no release "+
 				"that understands it has been seen at %s", bootstrap.Level, strings.Join(lack, ", ")).
 				WithHint("Install this release there, and start the node; one that is gone for good can be removed.")
+		}
+		if err := of.Unlike(); err != nil {
+			return wire.Errorf(wire.CodeObjectNotInState, "the upgrade cannot be finished: %s", err.Error()).
+				WithHint("Change the configuration of one, and start it again.")
 		}
 	}
 	return nil

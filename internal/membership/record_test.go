@@ -67,6 +67,13 @@ func (h heard) Lacking(level uint32) (list []uint32) {
 	return list
 }
 
+func (heard) Unlike() error { return nil }
+
+// apart are members of which two have something else in their files.
+type apart struct{ heard }
+
+func (apart) Unlike() error { return errors.New("min_copies is 1 at a and 2 at b") }
+
 // TestMayRecord: an upgrade is not finished before all have said that they understand it, and those that have not are
 // named; the settings come behind that.
 func TestMayRecord(t *testing.T) {
@@ -84,6 +91,9 @@ func TestMayRecord(t *testing.T) {
 		if r == finish && !strings.Contains(e.Message, "has been seen at b") {
 			t.Errorf("who is it? %s", e.Message)
 		}
+	}
+	if e := MayRecord(c, apart{all}, finish); e == nil || !strings.Contains(e.Message, "min_copies is 1 at a and 2") {
+		t.Errorf("files differ: %v", e)
 	}
 }
 

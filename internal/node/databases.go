@@ -133,14 +133,16 @@ func (t *tenure) forgetDropped(ctx context.Context) error {
 }
 
 // listed lists the databases for a member that has none (standing.Standing.Lists).
-func listed(ctx context.Context, t *tenure) (list standing.Listed, err error) {
-	main := t.life(mainGroup)
-	if main == nil {
-		return list, t.notBegun()
+func listed(t *tenure) func(context.Context) (standing.Listed, error) {
+	return func(ctx context.Context) (list standing.Listed, err error) {
+		main := t.life(mainGroup)
+		if main == nil {
+			return list, t.notBegun()
+		}
+		list.Applied = main.order.core.Applied() // before it is looked which there are
+		list.Orders, err = databases.Orders(ctx, t.connString(t.node.config.Database))
+		return list, err
 	}
-	list.Applied = main.order.core.Applied() // before it is looked which there are
-	list.Orders, err = databases.Orders(ctx, t.connString(t.node.config.Database))
-	return list, err
 }
 
 // retiredOf is a server session as its retired logs need it.

@@ -112,7 +112,7 @@ func (e *copyError) Error() string { return e.why }
 
 // called judges a call of another member.
 func (t *tenure) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
-	if answer, is := t.standing.Lists(asked, func(c context.Context) (standing.Listed, error) { return listed(c, t) }); is {
+	if answer, is := t.standing.Lists(asked, listed(t)); is {
 		if !t.ready() {
 			return nil, t.notBegun()
 		}

@@ -33,8 +33,8 @@ func (t *tenure) readMembers(ctx context.Context) error {
 	if c.Becomes(r); r == nil {
 		return nil
 	}
-	t.node.log.Info("the members are those of the order, not of the configuration", "members", names(r.Members),
-		"ordinal", r.Ordinal)
+	t.node.log.Info("the members are those of the order, not of the configuration", "members",
+		config.NamesOf(r.Members), "ordinal", r.Ordinal)
 	return nil
 }
 
@@ -48,7 +48,7 @@ func loses(t *tenure) {
 		return
 	}
 	t.node.log.Warn("this member goes on without others that are lost, as an operator has said", "members",
-		names(c.All()))
+		config.NamesOf(c.All()))
 	lost := membership.Lost{Config: c, Log: t.node.log, ConnString: t.connString(c.Database), Ready: t.ready,
 		Remove: func(m semantics.Membership) *wire.SQLError {
 			l := t.life(mainGroup)
@@ -65,13 +65,6 @@ func loses(t *tenure) {
 		t.removing.Store(false)
 		loses(t) // the list may have changed meanwhile
 	})
-}
-
-func names(members []config.Member) (list []string) {
-	for _, m := range members {
-		list = append(list, m.Name)
-	}
-	return list
 }
 
 // mayChangeMembers refuses, where a statement comes from, what it may not do to the list of members.
@@ -125,7 +118,7 @@ func (t *tenure) become(r *config.Roster) {
 	was := c.IsMember(c.Member)
 	c.Becomes(r)
 	loses(t)
-	t.node.log.Info("the list of members has changed", "members", names(r.Members), "ordinal", r.Ordinal)
+	t.node.log.Info("the list of members has changed", "members", config.NamesOf(r.Members), "ordinal", r.Ordinal)
 	for _, l := range t.all() {
 		l.others.peers.Become(r.Members)
 	}

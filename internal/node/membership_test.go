@@ -39,7 +39,7 @@ func TestMembersOfATenure(t *testing.T) {
 		{Member: 5, Role: quorum.Role{Witness: true}}}) || !slices.Equal(list.Gone, []uint32{2}) || tn.began() != nil {
 		t.Errorf("afterwards: %+v, %+v", list, tn.began())
 	}
-	if got := fmt.Sprint(names(tn.node.config.All())); got != "[alpha delta]" {
+	if got := fmt.Sprint(config.NamesOf(tn.node.config.All())); got != "[alpha delta]" {
 		t.Errorf("they are called %s", got)
 	}
 	if a, b, c := tn.node.nameOf(2), tn.node.nameOf(4), tn.node.nameOf(9); a != "beta" || b != "delta" || c != "" {

@@ -102,6 +102,23 @@ func TestWordsArrive(t *testing.T) {
 	}
 }
 
+// TestStopping: who has said that it stops does, as far as is known, until it says otherwise; what runs at a member is
+// known while it can be heard.
+func TestStopping(t *testing.T) {
+	told := replica.Own{Stopping: true, Incarnation: 4}
+	from, to := three(&told), three(&replica.Own{})
+	word, err := json.Marshal(from.Own())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Hear(2, word); err != nil {
+		t.Fatal(err)
+	}
+	if got := to.Stopping(); len(got) != 1 || got[0] != 2 || to.Version(2) != "v1" || to.Version(3) != "" {
+		t.Errorf("%v stop; %q and %q run there", got, to.Version(2), to.Version(3))
+	}
+}
+
 // TestTellAll: all others are told, and this member is not.
 func TestTellAll(t *testing.T) {
 	p := three(&replica.Own{})

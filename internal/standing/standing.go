@@ -191,6 +191,24 @@ func (s *Standing) Lacking(level uint32) (list []uint32) {
 	return list
 }
 
+// Unlike says what the files of this member and of another one say otherwise of what is to hold for the whole cluster,
+// as long as the record does not say it.
+func (s *Standing) Unlike() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.config.Record(); r != nil && r.MinCopies > 0 {
+		return nil
+	}
+	for _, m := range s.config.All() {
+		if f := s.heard[m.Member]; f != nil {
+			if err := bootstrap.Unlike(&s.own, f, s.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Levels are what members understand, as each has said last. Who has said nothing is not among them.
 func (s *Standing) Levels() map[uint32]uint32 {
 	levels := map[uint32]uint32{s.config.Member: bootstrap.Level}

@@ -332,7 +332,17 @@ func TestSurpassedSeat(t *testing.T) {
 	if err == nil || !failure.NotUnderstood(s.failed) || s.notes.Outdated != "" {
 		t.Errorf("a level beyond it: %v, fails with %v, notes %q", err, s.failed, s.notes.Outdated)
 	}
-	s.config.Recorded(&bootstrap.Record{Level: bootstrap.Roles, Changed: 5})
+	if err := s.Unlike(); err != nil {
+		t.Errorf("a release that says nothing of its file: %v", err)
+	}
+	s.heard[2].First = &bootstrap.Record{MinCopies: 1, ExpelAfter: "10s"}
+	if err := s.Unlike(); err == nil || !strings.Contains(err.Error(), "min_copies is 2 at node1 and 1 at node2") {
+		t.Errorf("files differ: %v", err)
+	}
+	s.config.Recorded(&bootstrap.Record{Level: bootstrap.Roles, MinCopies: 2, Changed: 5})
+	if err := s.Unlike(); err != nil {
+		t.Errorf("the record says it: %v", err)
+	}
 	if !s.Understand(bootstrap.Roles) || s.Understand(bootstrap.Roles+1) {
 		t.Error("the record counts, and nothing else")
 	}

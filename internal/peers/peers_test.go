@@ -105,7 +105,7 @@ func TestWordsArrive(t *testing.T) {
 // TestStopping: who has said that it stops does, as far as is known, until it says otherwise; what runs at a member is
 // known while it can be heard.
 func TestStopping(t *testing.T) {
-	told := replica.Own{Stopping: true, Incarnation: 4}
+	told := replica.Own{Serves: true, Stopping: true, Incarnation: 4}
 	from, to := three(&told), three(&replica.Own{})
 	word, err := json.Marshal(from.Own())
 	if err != nil {

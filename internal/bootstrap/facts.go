@@ -13,7 +13,7 @@ const (
 	FirstVoters    = 2 // those begin a new database's order who vote where it is created
 	NewestNames    = 3 // names of definitions are compared with the newest data (writeset.Writeset)
 	Membership     = 4 // members are added and removed by the order
-	Roles          = 5 // roles, ranks and sites in the list of members
+	Roles          = 5 // members have roles, ranks and sites
 	// Level is that of this build.
 	Level = Roles
 )

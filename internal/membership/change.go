@@ -24,6 +24,8 @@ type Options struct {
 	Note func(ctx context.Context, last uint64, sql string, args ...any) error
 	// NoteProgress notes the progress up to last.
 	NoteProgress func(ctx context.Context, last uint64) error
+	// Raised says that the cluster's level has been raised: who does not understand it is to be refused from now on.
+	Raised func()
 }
 
 // Carry carries out what a definition does to the list of members, at its ordinal, and notes the progress up to last.

@@ -123,7 +123,10 @@ func CarryRecord(ctx context.Context, o Options, log *slog.Logger, last, ordinal
 	if err := o.Note(ctx, last, sql, next.Level, next.MinCopies, next.ExpelAfter, next.Changed); err != nil {
 		return session.Result{}, err
 	}
-	o.Config.Recorded(next)
+	before := o.Config.ClusterLevel()
+	if o.Config.Recorded(next); o.Config.ClusterLevel() > before {
+		o.Raised()
+	}
 	log.Info("what holds for the cluster has changed", "level", next.Level, "min_copies", next.MinCopies, "expel_after",
 		next.ExpelAfter, "ordinal", ordinal)
 	if err := o.Config.Differs(); err != nil {

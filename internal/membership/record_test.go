@@ -118,7 +118,8 @@ func TestCarryRecord(t *testing.T) {
 		progress = last
 		return nil
 	}
-	o := Options{Config: c, Conn: conn, NoteProgress: note,
+	raised := 0
+	o := Options{Config: c, Conn: conn, NoteProgress: note, Raised: func() { raised++ },
 		Note: func(ctx context.Context, last uint64, sql string, args ...any) error {
 			if _, err := conn.Exec(ctx, sql, args...); err != nil {
 				return err
@@ -147,6 +148,9 @@ func TestCarryRecord(t *testing.T) {
 	want := bootstrap.Record{Level: bootstrap.Level, MinCopies: 1, ExpelAfter: "10s", Changed: 7}
 	if got := c.Record(); got == nil || *got != want || c.Copies() != 1 {
 		t.Errorf("the node goes by %+v", got)
+	}
+	if raised != 1 {
+		t.Errorf("others are told %d times that the level was raised", raised)
 	}
 	var wrong *failure.Config
 	if err := take(true); !errors.As(err, &wrong) {

@@ -96,14 +96,9 @@ func (l *life) changeMembers(ctx context.Context, last uint64, t engine.Task, d 
 	error) {
 	l.db.applier.Begun.Store(last)
 	o := membership.Options{Config: l.config, Conn: l.db.applier.Pgx, Note: l.db.applier.Note,
-		NoteProgress: l.db.applier.NoteProgress}
+		NoteProgress: l.db.applier.NoteProgress, Raised: l.tenure.transport.Renew}
 	if d.Record.Does != semantics.NoRecord {
-		was := l.config.ClusterLevel()
-		result, err := membership.CarryRecord(ctx, o, l.log, last, t.Ordinal, d)
-		if l.config.ClusterLevel() > was {
-			l.tenure.transport.Renew() // who does not understand it is refused from now on
-		}
-		return result, err
+		return membership.CarryRecord(ctx, o, l.log, last, t.Ordinal, d)
 	}
 	r, result, err := membership.Carry(ctx, o, last, t.Ordinal, d)
 	if r != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -216,12 +217,17 @@ func (c *Cluster) Join(k int) int {
 	return n
 }
 
-// WriteConfig writes the node's configuration file, for its next start.
+// unsaid are keys without a value in a configuration file.
+var unsaid = regexp.MustCompile(`(?m)^\w+ = (''|0|false)\n`)
+
+// WriteConfig writes the node's configuration file, for its next start. What is not said is left out: the release
+// before may not know of it.
 func (n *Node) WriteConfig() error {
 	text, err := toml.Marshal(n.Config)
 	if err != nil {
 		return err
 	}
+	text = unsaid.ReplaceAll(text, nil)
 	if err := os.MkdirAll(n.Config.DataDir, 0o755); err != nil {
 		return err
 	}

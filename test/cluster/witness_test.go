@@ -49,9 +49,11 @@ func withWitness(t *testing.T) *Cluster {
 		"--member-listen", at(3)}, server, keys)...)
 	c.WaitReady(2)
 	c.addNode(filepath.Join(c.Dir, "witness"), append([]string{"witness", "--member-listen", at(4)}, keys...)...)
-	c.vote(1, "beside: node1 node2 witness, postgres: node1 node2 witness")
+	c.vote(1, allVote)
 	return c
 }
+
+const allVote = "beside: node1 node2 witness, postgres: node1 node2 witness"
 
 // vote waits until node k shows who votes in each database.
 func (c *Cluster) vote(k int, want string) {
@@ -166,10 +168,17 @@ func TestWitness(t *testing.T) {
 		logs, err := filepath.Glob(filepath.Join(c.Node(3).Config.DataDir, "log-*"))
 		return err == nil && len(logs) == 1
 	}, func() string { return "the witness keeps the log of a database that was dropped" })
+	c.vote(1, allVote)
+
+	// A node loses its disk.
 	c.KillBoth(2)
 	c.Connect(1).Do("INSERT INTO witnessed(v) VALUES ('the witness again')")
+	if err := os.RemoveAll(c.Node(2).Config.DataDir); err != nil {
+		t.Fatal(err)
+	}
 	c.Run(2)
 	c.WaitReady(2)
+	c.vote(1, allVote)
 	c.Check()
 
 	c.Connect(2).Do("CALL tutti.remove_member('witness')")

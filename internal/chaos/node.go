@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -122,6 +124,15 @@ func (n *node) pid() int {
 		return 0
 	}
 	return n.proc.PID()
+}
+
+// empty removes all that a node has. Its directory may be where a file system is mounted.
+func (n *node) empty() error {
+	files, err := os.ReadDir(n.config.DataDir)
+	for _, f := range files {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(n.config.DataDir, f.Name())))
+	}
+	return err
 }
 
 func (n *node) postgres() int { return process.Postmaster(filepath.Join(n.config.DataDir, "postgres")) }

@@ -56,6 +56,8 @@ var kinds = []kind{
 		lasts: [2]time.Duration{200 * time.Millisecond, 2 * time.Second}},
 	{name: "disk-full", what: "no space left for a node's files",
 		lasts: [2]time.Duration{2 * time.Second, 8 * time.Second}, needs: needsRoot},
+	{name: "lose-disk", what: "SIGKILL to the node and its PostgreSQL, and its files are gone",
+		lasts: [2]time.Duration{50 * time.Millisecond, time.Second}},
 	{name: "unplug", what: "the cable of a node's network is pulled",
 		lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
 	{name: none, what: "nothing happens; only when named, to see what the machine does by itself",
@@ -166,7 +168,7 @@ func (s *schedule) next() Fault {
 		f.Leader, f.Count = true, s.nodes
 	case none:
 		f.Leader, f.Count = false, 0
-	case "link", "disk-full":
+	case "link", "disk-full", "lose-disk":
 		f.Count = 1
 	}
 	return f

@@ -55,6 +55,11 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 		return nothing, nil
 	case "kill-node", "kill-both", "kill-all", "restart":
 		return c.end(w)
+	case "lose-disk":
+		if heal, err = c.end(w); err == nil {
+			err = c.eachHit(w, (*node).empty)
+		}
+		return heal, err
 	case "kill-postgres":
 		err := c.eachHit(w, func(n *node) error {
 			if pid := n.postgres(); pid > 1 {
@@ -136,7 +141,7 @@ func (c *cluster) end(w window) (heal func() error, err error) {
 		n := c.node(k)
 		n.hold()
 		pids = append(pids, n.pid())
-		if w.fault.Kind == "kill-both" || w.fault.Kind == "kill-all" {
+		if slices.Contains([]string{"kill-both", "kill-all", "lose-disk"}, w.fault.Kind) {
 			pids = append(pids, n.postgres())
 		}
 	}

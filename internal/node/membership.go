@@ -69,15 +69,7 @@ func loses(t *tenure) {
 
 // mayChangeMembers refuses, where a statement comes from, what it may not do to the list of members.
 func (t *tenure) mayChangeMembers(m semantics.Membership) *wire.SQLError {
-	if m.Does != semantics.NoMember && m.Does != semantics.RemovesMember && t.node.config.Losing() {
-		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
-			WithHint("Try again in a moment.")
-	}
-	if m.Does == semantics.NoMember || t.standing.Understand(membership.LevelOf(m.Does)) {
-		return nil
-	}
-	return wire.Errorf(wire.CodeObjectNotInState, "not all members have said yet that they understand changes of the "+
-		"list of members").WithHint("Start all members, with this release.")
+	return membership.MayChange(t.node.config, m.Does, t.standing.Understand)
 }
 
 // began is the list of members as it was configured; nil once the order has changed it.

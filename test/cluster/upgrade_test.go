@@ -125,8 +125,10 @@ func (c *Cluster) notYet(k int) {
 	s := c.Connect(k)
 	defer s.Close(s.ctx())
 	for sql, want := range map[string]string{ // order-free: each for itself
-		"CALL tutti.finish_upgrade()":  "no release that understands it has been seen at node3",
-		"CALL tutti.set_min_copies(1)": "not before the upgrade of the cluster is finished",
+		"CALL tutti.finish_upgrade()":                    "no release that understands it has been seen at node3",
+		"CALL tutti.set_min_copies(1)":                   "not before the upgrade of the cluster is finished",
+		"CALL tutti.rank_member('node2', 1)":             "not before the upgrade of the cluster is finished",
+		"CALL tutti.add_witness('watch', '127.0.0.1:1')": "not before the upgrade of the cluster is finished",
 	} {
 		if err := s.Try(sql); Code(err) != "55000" || !strings.Contains(Explain(err), want) {
 			c.tb.Errorf("%s: %v", sql, Explain(err))

@@ -43,7 +43,7 @@ func mistaken(own, theirs *Facts, name Names) error {
 	case is && !theirs.Witness:
 		return fmt.Errorf("%s is a witness, and its node is to have a database: set witness = true in its "+
 			"configuration", name(theirs.Member))
-	case theirs.Witness && !is && slices.Contains(own.Later, theirs.Member):
+	case theirs.Witness && !is:
 		return fmt.Errorf("%s is a member with a database, and its node is a witness: take witness out of its "+
 			"configuration", name(theirs.Member))
 	}

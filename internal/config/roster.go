@@ -26,6 +26,7 @@ type roster struct {
 	lost   atomic.Pointer[[]uint32] // see Lost
 	losing atomic.Bool
 	said   said
+	kept   uint64 // the ordinal of the list that was written down, see KeepRoster
 }
 
 // Roster is who the members are by the order; nil while it is as configured.

@@ -57,6 +57,10 @@ func Run(o Options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.Witness {
+		return errors.Join(fmt.Errorf("%s is a witness, and has no database to go on with. With it, one member that "+
+			"has a database is a majority of three: start both", c.Self().Name), all.close())
+	}
 	r, err := all.report(c)
 	if err == nil && o.Force && len(r.Answer) == 0 {
 		err = all.force(c)

@@ -166,6 +166,17 @@ func TestRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}},
+		{about: "a witness", o: Options{Force: true}, want: "a is a witness, and has no database",
+			also: func(t *testing.T, c *config.Config) {
+				file := filepath.Join(c.DataDir, "node.toml")
+				text, err := os.ReadFile(file)
+				if err == nil {
+					err = os.WriteFile(file, append([]byte("witness = true\n"), text...), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}},
 		{about: "one that the file does not name", o: Options{Force: true},
 			want: "member 9 gets that log as well, and [[members]] does not say",
 			also: func(t *testing.T, c *config.Config) {

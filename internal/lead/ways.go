@@ -96,7 +96,7 @@ func (r *Rule) clearly(in *Input, a, b int, commits []uint64) bool {
 	}
 	than := in.sum(b, commits)
 	gain := than - in.sum(a, commits)
-	return gain > 0 && gain*100 >= than*r.o.GainPercent && gain >= all*r.o.GainMin
+	return gain > 0 && float64(gain)*100 >= float64(than)*float64(r.o.GainPercent) && gain >= all*r.o.GainMin
 }
 
 // near takes a window's transactions, and names at whom commits have been taking least for long enough.

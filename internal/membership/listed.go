@@ -24,7 +24,7 @@ func MayChange(c *config.Config, does semantics.MemberChange, understand func(le
 	switch {
 	case does == semantics.NoMember:
 		return nil
-	case does != semantics.RemovesMember && c.Losing():
+	case does != semantics.RemovesMember && does != semantics.PromotesMember && c.Losing():
 		return wire.Errorf(wire.CodeObjectNotInState, "the members that are lost are not removed yet").
 			WithHint("Try again in a moment.")
 	case understand(level):

@@ -19,8 +19,8 @@ type Lost struct {
 	ConnString string // of the main database
 	// Ready reports whether this member serves.
 	Ready func() bool
-	// Remove has the order remove one; it returns when that has been carried out here.
-	Remove func(m semantics.Membership) *wire.SQLError
+	// Order has the order change the list; it returns when that has been carried out here.
+	Order func(m semantics.Membership) *wire.SQLError
 }
 
 // Between two tries to remove those who are lost, each time twice as long.
@@ -51,11 +51,16 @@ func (x Lost) remove(ctx context.Context) error {
 	if r != nil {
 		list = slices.Concat(r.Members, r.Witnesses)
 	}
+	if self := x.Config.Self(); self.Role == config.Learner { // or nobody would be left who votes
+		if e := x.Order(semantics.Membership{Does: semantics.PromotesMember, Name: self.Name}); e != nil {
+			return e
+		}
+	}
 	for _, m := range list {
 		if !x.Config.IsLost(m.Member) {
 			continue
 		}
-		if e := x.Remove(semantics.Membership{Does: semantics.RemovesMember, Name: m.Name}); e != nil {
+		if e := x.Order(semantics.Membership{Does: semantics.RemovesMember, Name: m.Name}); e != nil {
 			return e
 		}
 	}

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,6 +17,49 @@ import (
 	"github.com/tuttidb/tutti/internal/session"
 	"github.com/tuttidb/tutti/internal/wire"
 )
+
+// TestLostByLearner: a member that was demoted votes again before the others are removed: it is the only one left.
+func TestLostByLearner(t *testing.T) {
+	server := pgtest.Shared(t)
+	name := server.NewDatabase(t)
+	server.Exec(t, name, "CREATE SCHEMA tutti", memberTable,
+		"INSERT INTO tutti.member VALUES (1, 'a', 'a:1', '', true, 0, 0, false, 'learner', 0, ''), "+
+			"(2, 'b', 'b:1', '', true, 0, 0, false, NULL, NULL, NULL)")
+	c := &config.Config{Cluster: "c", Member: 1, DataDir: t.TempDir(), Listen: "a:2", MemberListen: "a:1",
+		Secret: "sixteen characters", Members: []config.Member{{Member: 1, Name: "a", Address: "a:1"}, {Member: 2,
+			Name: "b", Address: "b:1"}}}
+	if err := errors.Join(c.Validate(), c.Lose([]uint32{2}), c.ReadLost()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(t.Context(), server.ConnString(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Becomes(r)
+	conn, asked := server.Connect(t, name), ""
+	x := Lost{Config: c, Log: slog.New(slog.DiscardHandler), ConnString: server.ConnString(name),
+		Ready: func() bool { return true }}
+	x.Order = func(m semantics.Membership) *wire.SQLError {
+		asked += fmt.Sprint(m.Does.Procedure(), " ", m.Name, " ")
+		note := func(ctx context.Context, _ uint64, sql string, args ...any) error {
+			_, err := conn.Exec(ctx, sql, args...)
+			return err
+		}
+		r, result, err := Carry(t.Context(), Options{Config: c, Conn: conn, Note: note}, 5, 5, session.Definition{
+			Cluster:  semantics.Cluster{Membership: m},
+			Settings: []session.Setting{{Name: session.RoleSetting, Value: "postgres"}}})
+		if err != nil || result.Err != nil {
+			t.Fatal(err, result.Err)
+		}
+		c.Becomes(r)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if x.Run(ctx); c.Losing() || asked != "promote_member a remove_member b " {
+		t.Errorf("some are on the list: %v; asked for %s", c.Losing(), asked)
+	}
+}
 
 // TestLost: a member that goes on alone has the others removed as soon as it can, until nobody is on the
 // list but itself; until then they are on none of its lists.
@@ -51,7 +95,7 @@ func TestLost(t *testing.T) {
 	ready := false
 	x := Lost{Config: c, Log: slog.New(slog.DiscardHandler), ConnString: server.ConnString(name),
 		Ready: func() bool { ready = !ready; return !ready }}
-	x.Remove = func(m semantics.Membership) *wire.SQLError {
+	x.Order = func(m semantics.Membership) *wire.SQLError {
 		asked = append(asked, m.Name)
 		if len(asked) == 2 {
 			return wire.Errorf(wire.CodeTuttiOutdated, "not yet")

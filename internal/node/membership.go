@@ -50,7 +50,7 @@ func loses(t *tenure) {
 	t.node.log.Warn("this member goes on without others that are lost, as an operator has said", "members",
 		config.NamesOf(c.All()))
 	lost := membership.Lost{Config: c, Log: t.node.log, ConnString: t.connString(c.Database), Ready: t.ready,
-		Remove: func(m semantics.Membership) *wire.SQLError {
+		Order: func(m semantics.Membership) *wire.SQLError {
 			l := t.life(mainGroup)
 			if l == nil {
 				return errNotReady()
@@ -130,10 +130,14 @@ func (t *tenure) connect() {
 	}
 }
 
-// members lists them for the order of a life's database, with those that stop.
+// members lists them for the order of a life's database, with those that stop, once all members give a vote away that
+// know of it.
 func (l *life) members() engine.List {
 	list := membership.Listed(l.config)
-	if list.Stops = l.others.peers.Stopping(); l.node.stops.Refuses() {
+	if !l.tenure.standing.Understand(bootstrap.Roles) {
+		return list
+	}
+	if list.Stops = l.others.peers.Stopping(); l.node.stops.Refuses() && l.succeeded() {
 		list.Stops = append(list.Stops, l.config.Member)
 	}
 	return list

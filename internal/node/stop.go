@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tuttidb/tutti/internal/advisory"
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/engine"
@@ -100,15 +101,17 @@ func (x house) Needed() bool {
 	return slices.ContainsFunc(x.t.all(), func(l *life) bool {
 		voters := l.order.core.Voters()
 		return l.config.Copies() == 1 && len(voters) <= 2 && slices.Contains(voters, l.config.Member) &&
-			slices.ContainsFunc(l.others.peers.All(), l.succeeds)
+			x.t.standing.Understand(bootstrap.Roles) && l.succeeded()
 	})
 }
 
-// succeeds reports whether another member is there, stays, and may vote.
-func (l *life) succeeds(member uint32) bool {
-	s, alive := l.others.peers.Get(member)
-	stays := s.State == replica.Synced || s.State == replica.CatchingUp || s.State == replica.NoLeader
-	return alive && stays && member != l.config.Member && l.config.MayVote(member)
+// succeeded reports whether another member is there, stays, and may vote.
+func (l *life) succeeded() bool {
+	return slices.ContainsFunc(l.others.peers.All(), func(m uint32) bool {
+		s, alive := l.others.peers.Get(m)
+		stays := s.State == replica.Synced || s.State == replica.CatchingUp || s.State == replica.NoLeader
+		return alive && stays && m != l.config.Member && l.config.MayVote(m)
+	})
 }
 
 // Settle waits, for a while, until all is in the order that sessions which have left had yet to say to the others:

@@ -38,11 +38,13 @@ func votesAlone(c *ConfState) uint64 {
 func (o *Order) limit() uint64 {
 	voter := votesAlone(o.changes.state)
 	switch {
-	case !o.alone.waits || voter == 0 || planted == "alone-waits-for-nobody" && voter == uint64(o.member) ||
+	case voter == 0 || planted == "alone-waits-for-nobody" && voter == uint64(o.member) ||
 		planted == "alone-hands-out-early" && voter != uint64(o.member):
 		return ^uint64(0)
 	case voter != uint64(o.member):
 		return o.feed.readable // with the one that voted, there are two
+	case !o.alone.waits:
+		return ^uint64(0)
 	case o.node.BasicStatus().RaftState != raft.StateLeader:
 		return o.feed.given
 	}

@@ -208,7 +208,7 @@ func (o *Order) step(from uint32, m *pb.Message) error {
 		m.GetTerm() == o.node.BasicStatus().HardState.GetTerm() {
 		o.heard[from] = o.ticks
 	}
-	if m.GetType() == pb.MsgSnap && !o.witnesses.self && lacks(o, m) {
+	if m.GetType() == pb.MsgSnap && !o.witnesses.self && o.witnesses.says(o, m) {
 		return nil
 	}
 	if m.GetType() == pb.MsgProp && o.mustHold() {

@@ -13,8 +13,10 @@ import (
 const (
 	// A member that has not answered an append for patienceLeast ticks gets its appends directly for restTicks. The
 	// patience is twice as long after each time, up to patienceMost: ways may be long.
-	patienceLeast, patienceMost = 2, 20
+	patienceLeast, patienceMost = 4, 20
 	restTicks                   = 40
+	// It does for twice as long after each time, up to restDoublings times, until it has answered in time.
+	restDoublings = 6
 )
 
 // relays are through whom a leader sends its appends to members of other sites (O11).
@@ -23,6 +25,7 @@ type relays struct {
 	via      map[uint32]uint32 // by member: who passes its appends on, itself perhaps; not there: nobody does
 	owed     map[uint32]owed   // by member
 	rests    map[uint32]uint64 // by member: the tick until which it gets its appends directly
+	vain     map[uint32]int    // by member: how often it had to in succession
 	patience uint64
 	shared   []*pb.Message // of the Ready being made: those of Early that may be for others as well, else nil
 }
@@ -41,7 +44,8 @@ func (r *relays) look(o *Order) {
 		return
 	}
 	if r.via == nil {
-		*r = relays{groups: r.groups, owed: map[uint32]owed{}, rests: map[uint32]uint64{}, patience: patienceLeast}
+		*r = relays{groups: r.groups, owed: map[uint32]owed{}, rests: map[uint32]uint64{}, vain: map[uint32]int{},
+			patience: patienceLeast}
 	}
 	var able []uint32
 	late := false
@@ -49,6 +53,7 @@ func (r *relays) look(o *Order) {
 		m := uint32(id)
 		if d, owes := r.owed[m]; owes && p.Match >= d.index {
 			delete(r.owed, m)
+			delete(r.vain, m)
 		} else if owes && o.ticks-d.since > r.patience {
 			late = true
 			r.rest(m, o.ticks)
@@ -77,7 +82,8 @@ func (r *relays) rest(member uint32, now uint64) {
 	delete(r.owed, member)
 	delete(r.via, member)
 	if r.rests != nil {
-		r.rests[member] = now + restTicks
+		r.rests[member] = now + restTicks<<min(r.vain[member], restDoublings)
+		r.vain[member]++
 	}
 }
 
@@ -101,8 +107,11 @@ func (r *relays) joins(m *pb.Message, early []Message, now uint64) bool {
 			r.owed[to] = owed{m.Entries[n-1].GetIndex(), now}
 		}
 	}
-	for i, s := range r.shared {
-		if s != nil && early[i].To == via && same(s, m) {
+	for i, s := range slices.Backward(r.shared) {
+		switch is := s != nil && early[i].To == via && same(s, m); {
+		case s != nil && slices.Contains(early[i].For, to): // nothing overtakes that
+			return is
+		case is:
 			early[i].For = append(early[i].For, to)
 			return true
 		}
@@ -134,7 +143,7 @@ func (o *Order) Relayed(origin uint32, data []byte) error {
 	if err := proto.Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w of member %d, passed on: %v", ErrMessage, origin, err)
 	}
-	if m.GetType() != pb.MsgApp {
+	if m.GetType() != pb.MsgApp || origin == o.member {
 		return fmt.Errorf("%w of member %d, passed on: %s", ErrMessage, origin, m.GetType())
 	}
 	m.To = proto.Uint64(uint64(o.member))

@@ -41,6 +41,18 @@ func (w *witnesses) introduced(o *Order, m *pb.Message) *pb.Message {
 		Metadata: &pb.SnapshotMetadata{Index: &at.Index, Term: &at.Term, ConfState: at.State}}}
 }
 
+// says takes the notice that this member lacks what a leader has dropped (lacks). Of a witness that does not count: it
+// hands over to who answers, and that one may have more.
+func (w *witnesses) says(o *Order, m *pb.Message) bool {
+	if !slices.Contains(w.all, uint32(m.GetFrom())) {
+		return lacks(o, m)
+	}
+	lost := o.lost
+	lacking := lacks(o, m)
+	o.lost = lost
+	return lacking
+}
+
 // takenIn is the last entry of which raft has taken in that it is decided.
 func takenIn(o *Order) Begins {
 	if n := len(o.ready.CommittedEntries); n > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // withWitness is two members, of which the first leads, and a witness that has nothing and gets the log.
@@ -71,6 +72,26 @@ func TestWitness(t *testing.T) {
 	}
 	if got := fmt.Sprint(b.delivered); !led || b.View().Leader != 2 || got != "[a b]" {
 		t.Errorf("the witness led: %t; %d leads, and member 2 was given %s", led, b.View().Leader, got)
+	}
+}
+
+// TestWitnessSaysLost: a member that lacks what a witness has dropped is lost only if another member says so as well.
+func TestWitnessSaysLost(t *testing.T) {
+	ps := withWitness(t)
+	notice := func(from uint64) []byte {
+		data, err := proto.Marshal(&pb.Message{Type: pb.MsgSnap.Enum(), From: &from, To: new(uint64(2)),
+			Term: new(uint64(9)), Snapshot: &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(uint64(77)),
+				Term: new(uint64(8)), ConfState: &pb.ConfState{Voters: []uint64{1, 2, 3}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	if err := ps[1].Step(3, notice(3)); err != nil || ps[1].Lost() != nil {
+		t.Errorf("by the word of a witness: %v, %+v", err, ps[1].Lost())
+	}
+	if err := ps[1].Step(1, notice(1)); err != nil || ps[1].Lost() == nil || ps[1].Lost().First != 78 {
+		t.Errorf("by a member's word: %v, %+v", err, ps[1].Lost())
 	}
 }
 

@@ -311,6 +311,14 @@ func (p *Peers) leads(e *engine.Engine) (in lead.Input) {
 	p.with(func(t *replica.Table, now int64) {
 		in = t.Lead(now, own.Status, leads, engine.VotingOf(e).Votes, e.Wrote)
 	})
+	members := p.All()
+	if slices.ContainsFunc(engine.VotingOf(e).Voters(), func(m uint32) bool { return !slices.Contains(members, m) }) {
+		in.Ways = nil // nobody knows how far a witness is
+	}
+	for i := range in.Members { // who was demoted votes until that is decided, and gives the lead away
+		m := &in.Members[i]
+		m.Fit = m.Fit && p.o.Config.MayVote(m.ID)
+	}
 	return in
 }
 

@@ -16,6 +16,8 @@
 //	    first one is that of the higher rank, of equal ones that of the lower number; it has a database.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long
 //	    for each time before; and has what has been decided, but for LagMax entries.
+//	    A witness votes for the first time only while so many members with a database as copies are wanted have what
+//	    was decided, or all of fewer: it has nothing of that.
 //	Q5  Nothing is wanted while a voter is silent that is not gone yet, or may be because this leader leads just now:
 //	    if it were to vote and is on its way out, what was begun could not be ended without it.
 //	Q7  A leader that votes alone, where one copy is enough, waits with what is decided for all others that may vote

@@ -87,7 +87,7 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		if may {
 			members++
 		}
-		there, is := r.back(p), r.gone(p) || !may
+		is := r.gone(p) || !may
 		if p.Voter {
 			voters++
 		}
@@ -99,11 +99,32 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 				r.first = leader // as it may be to
 			}
 			return nil
-		case may && (p.Voter || there):
+		case may && r.can(p, peers):
 			good = append(good, p)
 		}
 	}
 	return r.wanted(leader, good, members, voters, gone)
+}
+
+// can reports whether a member that may vote can: it does, or is back for long enough, and a witness is not needed for
+// what it does not have.
+func (r *Rule) can(p Peer, peers []Peer) bool {
+	return p.Voter || r.back(p) && (!p.Witness || r.copied(peers))
+}
+
+// copied reports whether what has been decided is on as many members with a database as copies are wanted, or on all of
+// fewer: a witness that comes has nothing of it.
+func (r *Rule) copied(peers []Peer) bool {
+	have, all := 0, 0
+	for _, p := range peers {
+		if p.Leaves || p.Witness {
+			continue
+		}
+		if all++; p.Lag <= LagMax && r.seen[p.Member].keeps == keepsAll {
+			have++
+		}
+	}
+	return have >= min(r.copies, all)
 }
 
 // First reports whether a leader is the one that is to vote alone, or does, or may be to: it is to stay the leader.

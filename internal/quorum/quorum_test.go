@@ -212,6 +212,41 @@ func TestNewLeader(t *testing.T) {
 	}
 }
 
+// TestWitnessComes: a witness votes for the first time only while what was decided is on as many members with a
+// database as copies are wanted, as it has nothing of it; on all of them, if they are fewer.
+func TestWitnessComes(t *testing.T) {
+	for _, c := range []struct {
+		about  string
+		copies int
+		voters []uint32
+		silent map[uint32]int
+		lag    map[uint32]uint64
+		want   []uint32
+	}{
+		{"two have all", 2, []uint32{1, 2}, nil, nil, []uint32{1, 2, 9}},
+		{"one lacks much", 2, []uint32{1, 2}, nil, map[uint32]uint64{2: LagMax + 1}, nil},
+		{"one lacks much, and one copy is enough", 1, []uint32{1, 2}, nil, map[uint32]uint64{2: LagMax + 1},
+			[]uint32{1, 2, 9}},
+		{"one of three is gone", 2, []uint32{1, 2, 3}, map[uint32]int{3: gone}, map[uint32]uint64{3: 9 * LagMax},
+			[]uint32{1, 2, 9}},
+		{"one of three is gone, and one lacks much", 2, []uint32{1, 2, 3}, map[uint32]int{3: gone},
+			map[uint32]uint64{2: LagMax + 1, 3: 9 * LagMax}, nil},
+	} {
+		r, got := New(gone, c.copies), []uint32(nil)
+		for range 3 * gone {
+			list := members(c.voters, []uint32{9}, c.silent)
+			list[len(list)-1].Witness = true
+			for i := range list {
+				list[i].Lag = c.lag[list[i].Member]
+			}
+			got = r.Tick(1, list)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: wants %v, not %v", c.about, got, c.want)
+		}
+	}
+}
+
 // ranked are roles of members with these ranks.
 func ranked(ranks map[uint32]int) map[uint32]Role {
 	roles := map[uint32]Role{}

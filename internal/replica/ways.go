@@ -62,8 +62,8 @@ func (t *Table) tellWays(now int64) (list []Way) {
 // round is the round trip time to a member, as far as this one has measured it; zero: it has not.
 func (s *Status) round(member uint32) int64 {
 	for _, w := range s.Ways {
-		if w.Member == member {
-			return w.Round
+		if w.Member == member && w.Round > 0 {
+			return min(w.Round, 2*lead.Far)
 		}
 	}
 	return 0

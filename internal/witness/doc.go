@@ -11,7 +11,8 @@
 //
 //	W1  It has a log of each order in which it is asked to vote, made when the first word about it comes, and noted
 //	    before it votes in it.
-//	W2  A log goes when a member has said that its database is no more, and that every member has carried that out.
+//	W2  A log goes when all members with a database have said that there is no such database any more: one that is
+//	    away may need it, and one that errs is not believed alone.
 //	W3  If it has lost its logs it is readmitted, as any member is (package bootstrap).
 //	W4  It ends when something fails, and when it was removed and the others go on without it.
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 
 	"github.com/tuttidb/tutti/internal/core"
 	"github.com/tuttidb/tutti/internal/failure"
@@ -30,37 +31,44 @@ func (w *Witness) all() map[uint64]*order {
 	return maps.Clone(w.orders)
 }
 
-// openAll opens the logs that there are, of which main is the main database's.
-func (w *Witness) openAll(main string) error {
+// opened is a log.
+type opened struct {
+	group uint64
+	disk  *raftlog.Log
+}
+
+// openAll opens the logs that there are, of which main is the main database's. The caller closes those that it is
+// given, also with an error.
+func (w *Witness) openAll(main string) (logs []opened, err error) {
 	disk, err := standing.OpenLog(main, w.config, w.faults)
 	if err != nil {
-		return &failure.Fatal{Err: err}
+		return nil, &failure.Fatal{Err: err}
 	}
+	logs = append(logs, opened{standing.MainGroup, disk})
 	if err := w.standing.Adopt(disk); err != nil {
-		return &failure.Fatal{Err: errors.Join(err, disk.Close())}
-	}
-	if err := w.run(standing.MainGroup, disk); err != nil {
-		return err
+		return logs, &failure.Fatal{Err: err}
 	}
 	groups, err := standing.OtherGroups(w.config)
 	for _, group := range groups {
 		if err == nil {
-			err = w.open(group)
+			if disk, err = w.open(group); err == nil {
+				logs = append(logs, opened{group, disk})
+			}
 		}
 	}
-	return err
+	return logs, err
 }
 
 // open opens the log of another database than the main one.
-func (w *Witness) open(group uint64) error {
+func (w *Witness) open(group uint64) (*raftlog.Log, error) {
 	disk, err := standing.OpenLog(standing.LogDir(w.config, group), w.config, w.faults)
 	if err != nil {
-		return &failure.Fatal{Err: err}
+		return nil, &failure.Fatal{Err: err}
 	}
 	if err := w.standing.Made(group); err != nil {
-		return errors.Join(err, disk.Close())
+		return nil, errors.Join(err, disk.Close())
 	}
-	return w.run(group, disk)
+	return disk, nil
 }
 
 // run goes on with an order until it is stopped, or its log cannot be written.
@@ -148,7 +156,11 @@ func (w *Witness) come(group uint64, from uint32) error {
 		}
 	}
 	w.log.Info("there is another database", "number", group)
-	return w.open(group)
+	disk, err := w.open(group)
+	if err != nil {
+		return err
+	}
+	return w.run(group, disk)
 }
 
 // gone tells every order that a member has ended. Nobody waits for it from then on.
@@ -158,23 +170,24 @@ func (w *Witness) gone(member uint32) {
 	}
 }
 
-// drop removes the logs of databases that nobody needs any more (W2).
-func (w *Witness) drop(l *standing.Listed) error {
+// drop removes the logs of databases that nobody needs any more, as all members with a database say (W2).
+func (w *Witness) drop(said []*standing.Listed) error {
 	for group, o := range w.all() { // order-free: each for itself
-		if !l.Over(group) {
+		needed := func(l *standing.Listed) bool { return l == nil || !l.Over(group) }
+		if len(said) == 0 || slices.ContainsFunc(said, needed) {
 			continue
 		}
 		o.stop()
 		<-o.ended
-		w.mu.Lock()
-		delete(w.orders, group)
-		w.mu.Unlock()
 		if err := raftlog.Remove(standing.LogDir(w.config, group)); err != nil {
 			return err
 		}
 		if err := w.standing.Removed(group); err != nil {
 			return err
 		}
+		w.mu.Lock()
+		delete(w.orders, group)
+		w.mu.Unlock()
 		w.log.Info("a database is no more, nor is its log", "number", group)
 	}
 	return nil

@@ -91,6 +91,9 @@ func (w *Witness) Run(ctx context.Context) error {
 	if err := os.MkdirAll(w.config.DataDir, 0o755); err != nil {
 		return &failure.Config{Err: err}
 	}
+	if err := config.ReadRoster(w.config); err != nil {
+		return &failure.Config{Err: err}
+	}
 	stopped.Go(func() { w.credentials.Watch(ctx) })
 	if w.faults = fault.FromEnvironment(w.log); w.faults != nil {
 		stopped.Go(func() { w.faults.Watch(ctx) })
@@ -143,25 +146,43 @@ func (w *Witness) hold(ctx context.Context) error {
 // begin opens the logs, and makes the main database's if there is none.
 func (w *Witness) begin(ctx context.Context) error {
 	dir := standing.LogDir(w.config, standing.MainGroup)
-	if _, err := os.Stat(dir); err == nil {
-		return errors.Join(w.openAll(dir), w.connect())
-	} else if !errors.Is(err, os.ErrNotExist) {
+	_, err := os.Stat(dir)
+	made := errors.Is(err, os.ErrNotExist)
+	if err != nil && !made {
 		return err
 	}
+	if made {
+		if err := w.make(ctx, dir); err != nil {
+			return err
+		}
+	}
+	logs, err := w.openAll(dir)
+	switch {
+	case err != nil:
+	case made:
+		w.transport.Renew()
+	default:
+		err = w.connect()
+	}
+	for _, l := range logs { // what they send goes by the connections
+		if err == nil {
+			err = w.run(l.group, l.disk)
+		} else {
+			err = errors.Join(err, l.disk.Close())
+		}
+	}
+	return err
+}
+
+// make makes the main database's log when the others say that it may.
+func (w *Witness) make(ctx context.Context, dir string) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
 	if err := w.await(ctx); err != nil {
 		return err
 	}
-	if err := w.standing.CreateMainLog(dir, w.faults); err != nil {
-		return err
-	}
-	if err := w.openAll(dir); err != nil {
-		return err
-	}
-	w.transport.Renew()
-	return nil
+	return w.standing.CreateMainLog(dir, w.faults)
 }
 
 // await waits until the others have said that this member is one, and that they know of no log of it.
@@ -224,15 +245,11 @@ func (w *Witness) caller() transport.Caller {
 		PeerName: w.nameOf}
 }
 
-// called answers another member that has lost its log. A witness readmits nobody: it does not lead.
+// called answers another member that has lost its log. A witness readmits nobody, as it does not lead, and speaks for
+// no database: the leader of the main order names all that there are.
 func (w *Witness) called(from uint32, asked string) (func(context.Context, net.Conn), error) {
-	answer, is := w.standing.Answers(from, asked, func(uint32, uint64) map[uint64]uint64 {
-		terms := map[uint64]uint64{}
-		for group := range w.all() { // order-free: put under the same key
-			terms[group] = 0
-		}
-		return terms
-	})
+	none := func(uint32, uint64) map[uint64]uint64 { return map[uint64]uint64{} }
+	answer, is := w.standing.Answers(from, asked, none)
 	s := w.transport.Stats()[from]
 	switch {
 	case !is:
@@ -249,13 +266,14 @@ func (w *Witness) called(from uint32, asked string) (func(context.Context, net.C
 // follow asks who the members are and which databases there are, as long as this member is one.
 func (w *Witness) follow(ctx context.Context) {
 	for known := time.Now(); ; {
-		l := w.ask(ctx)
-		w.meet()
-		if l != nil {
-			if err := w.drop(l); err != nil {
-				w.fail(err)
-				return
-			}
+		said := w.ask(ctx)
+		err := config.KeepRoster(w.config)
+		if w.meet(); err == nil {
+			err = w.drop(said)
+		}
+		if err != nil {
+			w.fail(err)
+			return
 		}
 		switch {
 		case !w.config.IsMember(w.config.Member):
@@ -285,16 +303,22 @@ func (w *Witness) hurry() {
 	}
 }
 
-// ask asks the members, one after the other until one answers; nil if none does.
-func (w *Witness) ask(ctx context.Context) *standing.Listed {
-	for _, m := range w.config.All() {
-		l, err := standing.AskList(ctx, w.config, m, w.caller().Call)
-		if err == nil {
-			return l
-		}
-		w.log.Debug("who the members are is not known anew", "error", err)
+// ask asks all members with a database; nil for who does not answer.
+func (w *Witness) ask(ctx context.Context) (said []*standing.Listed) {
+	var all sync.WaitGroup
+	members := w.config.All()
+	said = make([]*standing.Listed, len(members))
+	for i, m := range members {
+		all.Go(func() {
+			l, err := standing.AskList(ctx, w.config, m, w.caller().Call)
+			if err != nil {
+				w.log.Debug("who the members are is not known anew", "error", err)
+			}
+			said[i] = l
+		})
 	}
-	return nil
+	all.Wait()
+	return said
 }
 
 // meet has this member talk to those who are members now, and to those that get some order's log yet.

@@ -43,9 +43,9 @@ CREATE TABLE IF NOT EXISTS tutti.member (
   clients pg_catalog.text NOT NULL, first pg_catalog.bool NOT NULL, since pg_catalog.int8 NOT NULL,
   changed pg_catalog.int8 NOT NULL, removed pg_catalog.bool NOT NULL
 );
-ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS role pg_catalog.text NOT NULL DEFAULT '';
-ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS rank pg_catalog.int4 NOT NULL DEFAULT 0;
-ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS site pg_catalog.text NOT NULL DEFAULT '';
+ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS role pg_catalog.text DEFAULT ''; -- NULL, as of a build that does not know it: the same
+ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS rank pg_catalog.int4 DEFAULT 0;
+ALTER TABLE tutti.member ADD COLUMN IF NOT EXISTS site pg_catalog.text DEFAULT '';
 ALTER TABLE tutti.member OWNER TO tutti_owner;
 CREATE TABLE IF NOT EXISTS tutti.cluster (
   one pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (one), level pg_catalog.int4 NOT NULL,

@@ -42,6 +42,7 @@ func shown(t *testing.T) *Replica {
 			return []config.Member{{Member: 1, Name: "a", Clients: "a:1"}, {Member: 2, Name: "b"},
 				{Member: 3, Name: "c", Role: config.Learner, Rank: -1, Site: "far"}}
 		},
+		Hears: func(uint32) bool { return true },
 		Witnesses: func() []config.Member {
 			return []config.Member{{Member: 4, Name: "w", Address: "w:1", Role: config.Witness}}
 		},
@@ -108,6 +109,7 @@ func TestStatus(t *testing.T) {
 		{"b", "", "learner", "halted", "95", "70", "21", "0", "", "entry 71: no", "public.t at ordinal 80", ""},
 		{"c", "", "leader", "unreachable", "", "", "", "", "", "",
 			"public.t at ordinal 80, public.u at ordinal 60", ""},
+		{"w", "", "witness", "connected", "", "", "", "", "", "", "", ""},
 	}
 	for i, got := range shown(t).Show("status").Rows {
 		if !slices.Equal(got, want[i]) {

@@ -44,7 +44,7 @@ func newWitness(w *world) *witness {
 	if !slices.Contains(witnessBugs, w.o.Planted) && (!w.apart("") || rnd.intn(witnessOneIn) > 0) {
 		return nil
 	}
-	if rnd.chance(500) {
+	if rnd.chance(500) && w.o.Members == 0 {
 		w.swarm.members = 2
 	}
 	w.stats.Members.Witnesses++

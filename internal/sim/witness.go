@@ -41,7 +41,8 @@ type witness struct {
 // newWitness draws whether there is one.
 func newWitness(w *world) *witness {
 	rnd := newRandom(mix(w.seed ^ 0x317e55))
-	if !slices.Contains(witnessBugs, w.o.Planted) && (!w.apart("") || rnd.intn(witnessOneIn) > 0) {
+	if !slices.Contains(witnessBugs, w.o.Planted) && (!w.apart("") || rnd.intn(witnessOneIn) > 0) ||
+		w.swarm.members < 2 {
 		return nil
 	}
 	if rnd.chance(500) && w.o.Members == 0 {

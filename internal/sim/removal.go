@@ -43,6 +43,20 @@ func newRemoval(w *world) (r removal) {
 	return r
 }
 
+// begin has the member that is added again begin another life before it is: what it had begun to send in parts ended
+// with its removal, and would be taken for something else if the rest came. In production it has another number.
+func (r *removal) begin(w *world) {
+	if r.member == 0 {
+		return
+	}
+	w.after(slices.Min(r.until), func() {
+		if m := w.members[r.member-1]; m.up {
+			m.stop(true)
+			m.startLater(w.truth.voting.rnd.between(100, 10_000))
+		}
+	})
+}
+
 // list is what a member knows of who the members are, and who is gone.
 func (r *removal) list(m *member) (list engine.List) {
 	now, i := m.w.now, m.id-1

@@ -195,6 +195,7 @@ func (w *world) run() {
 	w.faults()
 	w.loseDisk(w.seed)
 	w.truth.voting.begin(w)
+	w.truth.voting.removal.begin(w)
 	w.deadline = w.swarm.safety + w.definers.grace()
 	w.after(w.swarm.safety, func() {
 		w.advance()

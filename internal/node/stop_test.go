@@ -4,8 +4,14 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 )
+
+// goesBy has a cluster want so many copies, at the level of this build.
+func goesBy(c *config.Config, copies int) {
+	c.Recorded(&bootstrap.Record{Level: bootstrap.Level, MinCopies: copies, ExpelAfter: "10s", Changed: 1})
+}
 
 // TestNeeded: a member that votes alone is needed while another one is there, stays, and may vote, if one copy is
 // enough; else to wait would be in vain.
@@ -26,7 +32,7 @@ func TestNeeded(t *testing.T) {
 		{"it is halted", 1, "halted", config.Voter, false},
 		{"it never votes", 1, "synced", config.Learner, false},
 	} {
-		c.MinCopies = x.copies
+		goesBy(c, x.copies)
 		c.Becomes(&config.Roster{Ordinal: 1, Members: []config.Member{{Member: 1}, {Member: 2, Role: x.role}}})
 		for _, l := range tn.all() {
 			if err := l.others.peers.Hear(2, fmt.Appendf(nil, `{"state": %q}`, x.state)); err != nil {
@@ -37,7 +43,7 @@ func TestNeeded(t *testing.T) {
 			t.Errorf("%s: it is needed: %v", x.about, got)
 		}
 	}
-	c.MinCopies = 1
+	goesBy(c, 1)
 	for _, l := range tn.all() {
 		l.others.peers.Forget(2)
 	}
@@ -50,6 +56,7 @@ func TestNeeded(t *testing.T) {
 func TestStopsAreTold(t *testing.T) {
 	tn := ordered(t)
 	l := tn.life(mainGroup)
+	goesBy(tn.node.config, 1)
 	if list := l.members(); len(list.Stops) > 0 {
 		t.Errorf("%v stop", list.Stops)
 	}

@@ -254,7 +254,7 @@ func TestBlindBlockTells(t *testing.T) {
 func TestBlindBlockLoses(t *testing.T) {
 	// The block of a client that is silent for so long is carried out as what it is, and then tells what its statement
 	// would.
-	const silentMax = 100 * time.Millisecond
+	const silentMax = 50 * time.Millisecond
 	c := use(t)
 	other := c.Connect(2)
 	for i, x := range []struct{ other, code, rows string }{

@@ -73,8 +73,11 @@ func (s *Standing) Lists(asked string, list func(ctx context.Context) (Listed, e
 	}, true
 }
 
-// AskList asks one member, and goes by its list of members if that is newer.
-func AskList(ctx context.Context, c *config.Config, m config.Member,
+// Learn has a witness go by the list of members that it was told, if that is a newer one.
+func (l *Listed) Learn(c *config.Config) { learn(c, l.Roster) }
+
+// AskList asks one member.
+func AskList(ctx context.Context, m config.Member,
 	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (*Listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listMost)
 	defer cancel()
@@ -96,6 +99,5 @@ func AskList(ctx context.Context, c *config.Config, m config.Member,
 	if err != nil {
 		return nil, fmt.Errorf("ask %s who the members are: %w", m.Name, err)
 	}
-	learn(c, l.Roster)
 	return l, nil
 }

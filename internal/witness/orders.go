@@ -137,15 +137,15 @@ func (w *Witness) come(group uint64, from uint32) error {
 	if !known || w.all()[group] != nil {
 		return nil
 	}
-	l, err := standing.AskList(w.ctx, w.config, m, w.caller().Call)
+	l, err := standing.AskList(w.ctx, m, w.caller().Call)
 	if err != nil {
 		w.log.Warn("there is another database, and it is not known with whom it began", "number", group, "error", err)
 		process.Sleep(w.ctx, askAgain)
 		return nil
 	}
 	o, dir := l.Find(group), standing.LogDir(w.config, group)
-	if o == nil {
-		return nil // it is over, or has just begun
+	if o == nil || w.all()[group] != nil {
+		return nil // it is over, has just begun, or was being opened
 	}
 	if err := w.standing.MayHaveVoted(group, dir); err != nil {
 		return &failure.Fatal{Err: err}

@@ -125,7 +125,7 @@ func (w *Witness) again(ctx context.Context) error {
 func (w *Witness) hold(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w.ctx, w.fail = ctx, cancel
+	w.ctx, w.fail, w.transport = ctx, cancel, nil
 	w.standing = standing.New(w.config, w.config.Name, cancel)
 	w.standing.Found(&bootstrap.Contents{})
 	err := w.begin(ctx)
@@ -135,11 +135,10 @@ func (w *Witness) hold(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	cancel(err)
-	w.running.Wait()
-	if w.transport != nil {
+	if w.transport != nil { // nothing comes any more that begins something
 		err = errors.Join(err, w.transport.Close())
-		w.transport = nil
 	}
+	w.running.Wait()
 	return err
 }
 
@@ -310,7 +309,7 @@ func (w *Witness) ask(ctx context.Context) (said []*standing.Listed) {
 	said = make([]*standing.Listed, len(members))
 	for i, m := range members {
 		all.Go(func() {
-			l, err := standing.AskList(ctx, w.config, m, w.caller().Call)
+			l, err := standing.AskList(ctx, m, w.caller().Call)
 			if err != nil {
 				w.log.Debug("who the members are is not known anew", "error", err)
 			}
@@ -318,6 +317,11 @@ func (w *Witness) ask(ctx context.Context) (said []*standing.Listed) {
 		})
 	}
 	all.Wait()
+	for _, l := range said {
+		if l != nil {
+			l.Learn(w.config)
+		}
+	}
 	return said
 }
 

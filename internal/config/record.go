@@ -55,11 +55,11 @@ func (c *Config) Expel() time.Duration {
 	return d
 }
 
-// FirstRecord is with what a cluster would begin by this file.
+// FirstRecord is with what a cluster would begin by this file; nil: it is a witness's, with which none begins.
 func (c *Config) FirstRecord() *bootstrap.Record {
 	d, err := time.ParseDuration(c.ExpelAfter)
-	if err != nil {
-		return nil // it is not validated
+	if err != nil || c.Witness { // or it is not validated
+		return nil
 	}
 	return &bootstrap.Record{MinCopies: c.MinCopies, ExpelAfter: d.String()}
 }

@@ -29,6 +29,11 @@ func TestRecord(t *testing.T) {
 	if r := c.FirstRecord(); r.MinCopies != 3 || r.ExpelAfter != "5s" {
 		t.Errorf("it begins with %+v", r)
 	}
+	c.Witness = true
+	if r := c.FirstRecord(); r != nil || c.Differs() != nil {
+		t.Errorf("a witness begins a cluster with %+v, %v", r, c.Differs())
+	}
+	c.Witness = false
 	c.Recorded(nil)
 	c.Recorded(&bootstrap.Record{Level: bootstrap.Membership})
 	expect("of a release before", bootstrap.Membership, 3, 5*time.Second)

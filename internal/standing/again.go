@@ -102,14 +102,7 @@ func askAll(ctx context.Context, c *config.Config, asked string,
 
 // ask asks one member.
 func ask(ctx context.Context, m config.Member, call func() (net.Conn, error)) (*bootstrap.Answer, error) {
-	conn, err := call()
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	data, err := io.ReadAll(io.LimitReader(conn, answerBytesMax))
+	data, err := hear(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +114,18 @@ func ask(ctx context.Context, m config.Member, call func() (net.Conn, error)) (*
 		return nil, err
 	}
 	return a, nil
+}
+
+// hear makes a call and reads what is answered.
+func hear(ctx context.Context, call func() (net.Conn, error)) ([]byte, error) {
+	conn, err := call()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	return io.ReadAll(io.LimitReader(conn, answerBytesMax))
 }
 
 // Answers reports whether a call is a question of a member that has lost its log, and gives what answers it. Terms says

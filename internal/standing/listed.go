@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -81,14 +80,7 @@ func AskList(ctx context.Context, m config.Member,
 	call func(ctx context.Context, member uint32, address, asked string) (net.Conn, error)) (*Listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, listMost)
 	defer cancel()
-	conn, err := call(ctx, m.Member, m.Address, askedList)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	data, err := io.ReadAll(io.LimitReader(conn, answerBytesMax))
+	data, err := hear(ctx, func() (net.Conn, error) { return call(ctx, m.Member, m.Address, askedList) })
 	if err == nil && len(data) == 0 {
 		err = errors.New("it does not say")
 	}

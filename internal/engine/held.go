@@ -43,18 +43,19 @@ func (s *submissions) lockBase(w *own) uint64 {
 
 // locksBase is up to where a submission has seen the keys whose locks it holds.
 func (s *submissions) locksBase(w *own) uint64 {
-	held := max(w.Held, w.Base) // what was applied before its first statement it has seen
+	all := max(w.Base, w.Seen) // what was applied before its first statement it has seen
+	held := max(w.Held, all)
 	t := certify.Transaction{ID: s.log.id(w.Seq), Base: w.Base, Writeset: w.Writeset}
 	seen := func(winner writeset.TxID, ordinal uint64, added bool) bool {
 		// Who adds has no lock when it is collected, and takes it at COMMIT.
 		if added && winner == s.log.id(winner.Seq) && planted != "additions-locked" {
-			return ordinal <= w.Base || s.commits.addedBefore(winner.Seq, w.Order)
+			return ordinal <= all || s.commits.addedBefore(winner.Seq, w.Order)
 		}
 		if winner != s.log.id(winner.Seq) || s.commits.order[winner.Seq] == orderApplier ||
 			planted == "own-locks-trusted" {
 			return ordinal <= held
 		}
-		return ordinal <= w.Base || s.commits.precedes(winner.Seq, ordinal, w.Order)
+		return ordinal <= all || s.commits.precedes(winner.Seq, ordinal, w.Order)
 	}
 	if !w.Snapshot && len(w.Writeset.Steps) > 0 {
 		if v := s.log.cert.CheckNames(t); !v.Commit() {
@@ -62,7 +63,7 @@ func (s *submissions) locksBase(w *own) uint64 {
 		}
 	}
 	if w.Order < s.commits.forgotten {
-		return w.Base // nobody knows any more who came after it
+		return all // nobody knows any more who came after it
 	}
 	switch v := s.log.cert.CheckLocks(t, held, seen); v.Reason { // what it adds to it has not locked, see checkAdded
 	case certify.None:

@@ -79,7 +79,7 @@ func (r *replicated) dropParts(s *source) {
 // decode reads an item's writeset. An own submission w whose bytes these are has been made of them
 // (Submission.Writeset), so that to read them again would only hold up the engine.
 func (w *own) decode(it *Item) (*writeset.Writeset, error) {
-	if w != nil && w.Kind == KindCertified && w.Decoded && len(it.Payload) > 0 &&
+	if w != nil && w.Kind == KindCertified && w.Keys != nil && len(it.Payload) > 0 &&
 		len(w.Payload) == len(it.Payload) && &w.Payload[0] == &it.Payload[0] {
 		return w.Writeset, nil
 	}

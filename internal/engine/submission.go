@@ -21,10 +21,11 @@ type Submission struct {
 	Snapshot bool
 	Base     uint64
 	// For READ COMMITTED: when its rows were collected the transaction certainly held its row
-	// locks. Held is up to where others' transactions were applied then, at least. Order grows from
-	// an own transaction's collect step to that of another which got a lock when it committed.
-	Held, Order uint64
-	Since       uint64 // see Item.Since
+	// locks. Held is up to where others' transactions were applied then, at least, and Seen up to where all were that
+	// are ordered, own ones too, if that is known. Order grows from an own transaction's collect step to that of
+	// another which got a lock when it committed.
+	Held, Order, Seen uint64
+	Since             uint64 // see Item.Since
 	// AddBases says of each row that it adds to, in their order, that everything up to it was visible when it was found
 	// out what the row holds.
 	AddBases []uint64
@@ -33,8 +34,7 @@ type Submission struct {
 	Serial, Vouched bool
 	Writeset        *writeset.Writeset // KindCertified
 	Payload         []byte             // the encoded writeset, notifications, channels or request
-	Decoded         bool               // Writeset is what writeset.Decode has made of Payload
-	Keys            *Keys              // of a large Writeset, so that it need not be gone through here; or nil
+	Keys            *Keys              // of a large Writeset, which Decode has made of Payload then; or nil
 	// of a payload that travels in parts: how many bytes may leave before Pace; 0: all
 	Front int
 }

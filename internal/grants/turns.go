@@ -436,6 +436,7 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 	if failure = s.settled(sub.Limits, most); failure != nil {
 		return failure
 	}
+	seen := s.turns.o.Complete() // before the position
 	at, err := s.turns.o.Position(context.Background())
 	gone := false
 	if err == nil { // behind it: who ends later had its locks then
@@ -445,7 +446,7 @@ func (s *Session) Alone(sub *session.Submission, most time.Duration) (failure *w
 	case err != nil:
 		s.turns.o.Log.Debug("whether a transaction has its locks cannot be told", "error", err)
 	case !gone:
-		sub.Order = max(sub.Order, at)
+		sub.Order, sub.Seen = max(sub.Order, at), max(sub.Seen, seen)
 	}
 	return nil
 }

@@ -113,16 +113,17 @@ func TestAloneHasSeen(t *testing.T) {
 	waits(t, alone, "a transaction beside a definition that goes on")
 	m.beside.Store(0)
 	ends(t, alone, "a transaction that has seen all")
-	if sub.Order != 70 {
-		t.Errorf("it has seen what was written up to %d", sub.Order)
+	if sub.Order != 70 || sub.Seen != 9 {
+		t.Errorf("it has seen what was written up to %d, and was ordered up to %d", sub.Order, sub.Seen)
 	}
-	sub.Order = 80
-	if s.Alone(&sub, SeenMax); sub.Order != 80 {
-		t.Errorf("it had seen more, up to 80, and now up to %d", sub.Order)
+	sub.Order, sub.Seen = 80, 12
+	if s.Alone(&sub, SeenMax); sub.Order != 80 || sub.Seen != 12 {
+		t.Errorf("it had seen more, up to 80 and 12, and now up to %d and %d", sub.Order, sub.Seen)
 	}
-	m.position, m.gone = 90, true
-	if s.Alone(&sub, SeenMax); sub.Order != 80 {
-		t.Errorf("its backend has ended, and it has seen what was written up to %d", sub.Order)
+	sub.Seen, m.position, m.gone = 0, 90, true
+	if s.Alone(&sub, SeenMax); sub.Order != 80 || sub.Seen != 0 {
+		t.Errorf("its backend has ended, and it has seen what was written up to %d, and was ordered up to %d",
+			sub.Order, sub.Seen)
 	}
 	m.posErr, m.gone = errors.New("nobody knows"), false
 	m.ordered.Store(10)

@@ -179,7 +179,7 @@ func (h *host) submission(sub *session.Submission, payload []byte) engine.Submis
 		}
 	}
 	return engine.Submission{Kind: engine.KindCertified, Seq: sub.Seq, Slot: h.g.Slot(), Snapshot: sub.Snapshot,
-		Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order,
+		Serial: sub.Serial, Vouched: sub.Vouched, Base: sub.Base, Held: held, Order: sub.Order, Seen: sub.Seen,
 		Since: h.advisory.Since(), AddBases: sub.AddBases, Writeset: sub.Writeset, Payload: payload}
 }
 
@@ -218,7 +218,7 @@ func (h *host) submit(sub session.Submission) (session.Decision, *pending.Waiter
 	w := h.n.submitted.waiters.Add(h.g, sub)
 	defer underWay(h, sub.Seq)()
 	s := h.submission(&sub, payload)
-	s.Decoded, s.Keys, s.Others = keys != nil, keys, h.g.Others()
+	s.Keys, s.Others = keys, h.g.Others()
 	tick, news, unpace := h.n.order.paces.Begin(&s, h.n.config.Limits.GroupBytes)
 	defer unpace()
 	ok := h.n.order.core.Do(func(e *engine.Engine) {

@@ -28,6 +28,7 @@ type Submission struct {
 	Vouched  bool     // see Host.SerialAlone
 	Base     uint64   // applied ordinal at the snapshot, or before the first statement
 	Order    uint64   // position of the server's WAL while all row locks were held
+	Seen     uint64   // up to where all was applied at Order, at least
 	AddBases []uint64 // of the rows that it adds to, in their order: At
 	Limits   Limits   // of its wait for other sessions, before the order has it
 	Writeset *writeset.Writeset

@@ -116,6 +116,7 @@ type exclusion struct {
 	noWait bool
 	turn   bool   // it has taken its turn
 	outrun uint64 // by what it was last (modelSession.again)
+	seen   uint64 // what its member had applied when it was outrun, had its turn, and had its locks still
 }
 
 // draw is the next transaction of a definer: it writes rows of its tables anew, all of them or half, or locks the

@@ -18,6 +18,10 @@ func holdsDefinitions(ws *writeset.Writeset) {
 // ordered once more, behind them, under its old number (node's host.Submit), but for one
 // that the same has outrun before.
 func (s *modelSession) outrun(v certify.Verdict) bool {
+	if x := s.a.alone; x != nil && v.Reason == certify.KeyConflict && v.WinnerOrdinal <= x.seen {
+		s.m.w.violation("a transaction with definitions lost to %d, and has seen what was applied up to %d",
+			v.WinnerOrdinal, x.seen)
+	}
 	return s.a.alone != nil && !s.a.alone.locks && !s.a.repeat && s.state == sessionSubmitted &&
 		v.Reason == certify.KeyConflict && v.Key.Hash == definitionsTable.Key && v.WinnerOrdinal > s.a.alone.outrun
 }
@@ -40,7 +44,8 @@ func (s *modelSession) again(by uint64) {
 			return
 		}
 		if dated.Order > 0 {
-			s.progress, s.order = s.m.db.passedAt(dated.Order), dated.Order
+			s.order, sub.Seen = dated.Order, dated.Seen
+			s.a.alone.seen = s.m.engine.Applied()
 		}
 		sub.Held, sub.Order = s.held(), s.order
 		s.hand(sub)

@@ -222,6 +222,9 @@ func (s *modelSession) submit(kind engine.Kind, ws *writeset.Writeset, payload [
 func (s *modelSession) submitNow(kind engine.Kind, ws *writeset.Writeset, payload []byte) {
 	s.m.seq++
 	s.seq = s.m.seq
+	if s.a.alone != nil {
+		s.a.alone.seen = 0
+	}
 	if s.t != nil {
 		s.t.marks = []mark{{s.slot, engine.Mark{Incarnation: s.m.incarnation, Seq: s.seq}}}
 	}

@@ -179,7 +179,7 @@ func TestDefinitionsOfOtherNodes(t *testing.T) {
 			for time.Now().Before(end) {
 				for _, line := range x.lines {
 					if x.node > 1 { // who never rests can keep a block waiting for longer than others wait for that
-						time.Sleep(20 * time.Millisecond)
+						time.Sleep(5 * time.Millisecond)
 					}
 					sqls := strings.Split(line, "; ")
 					if strings.HasPrefix(line, "DO ") {

@@ -117,7 +117,6 @@ func (x *replacing) round(ctx context.Context) (done bool, err error) {
 		x.tell(err.Error())
 		return false, nil
 	}
-	x.Added = x.Added || next.Procedure == "add_member"
 	return false, nil
 }
 

@@ -69,7 +69,8 @@ func (r *replicated) id(seq uint64) writeset.TxID {
 func (r *replicated) accept(b *batch) (s source, ok bool) {
 	s = r.sources[b.Member]
 	switch {
-	case !ordering.In(r.conf, b.Member) && (planted != "removed-refused-by-itself" || b.Member == r.member):
+	case !ordering.In(r.conf, b.Member) && (planted != "removed-refused-by-itself" || b.Member == r.member) &&
+		planted != "removed-goes-on":
 		return s, false
 	case b.Incarnation == s.incarnation && b.Number == s.number+1:
 	case b.Incarnation > s.incarnation && b.Number == 1:

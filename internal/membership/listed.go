@@ -4,7 +4,6 @@ import (
 	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/config"
 	"github.com/tuttidb/tutti/internal/engine"
-	"github.com/tuttidb/tutti/internal/quorum"
 	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/wire"
 )
@@ -43,12 +42,5 @@ func Listed(c *config.Config) (list engine.List) {
 	if r == nil {
 		return list
 	}
-	for _, m := range c.Everybody() {
-		list.Members = append(list.Members, engine.Listed{Member: m.Member, Role: quorum.Role{Rank: m.Rank,
-			Learner: m.Role == config.Learner, Witness: m.Role == config.Witness}})
-	}
-	for _, m := range r.Gone {
-		list.Gone = append(list.Gone, m.Member)
-	}
-	return list
+	return ListedOf(r, c.Everybody())
 }

@@ -14,7 +14,8 @@ type Change struct {
 	Name    string // of the new one
 	Address string // host:port for the other members
 	Clients string // host:port for clients; empty: not said
-	Added   bool   // the new member was added by this run
+
+	demoted bool // the old one never voted when this run added the new one
 }
 
 // Member is a member as the list has it, and its state as a node sees it.
@@ -64,8 +65,8 @@ type Step struct {
 
 func calls(procedure string, takes ...string) Step { return Step{Procedure: procedure, Takes: takes} }
 
-// Next is what a replacement comes to next (R1). Only the role of a new member that was just added is another matter:
-// later, whether the old one was demoted before or by this is not to be told.
+// Next is what a replacement comes to next (R1), but for the role of a new member, which is that of the old one when
+// this run adds it: later, whether the old one was demoted before or by this is not to be told.
 func (c *Change) Next(s Situation) Step {
 	old, is := s.Find(c.Old), s.Find(c.Name)
 	if err := c.wrong(old, is); err != nil {
@@ -73,6 +74,7 @@ func (c *Change) Next(s Situation) Step {
 	}
 	switch {
 	case is == nil:
+		c.demoted = old.Role == Learner
 		takes := []string{c.Name, c.Address}
 		if c.Clients != "" {
 			takes = append(takes, c.Clients)
@@ -121,7 +123,7 @@ func (c *Change) alike(old, is *Member) Step {
 		return calls("rank_member", c.Name, old.Rank)
 	case is.Site == "" && old.Site != "":
 		return calls("site_member", c.Name, old.Site)
-	case c.Added && old.Role == Learner && is.Role == Voter:
+	case c.demoted && old.Role == Learner && is.Role == Voter:
 		return calls("demote_member", c.Name)
 	}
 	return Step{}

@@ -37,10 +37,10 @@ func TestNext(t *testing.T) {
 	const a, b, c, d = "a/voter/synced", "b/voter/synced", "c/voter/synced", "d/voter/synced"
 	const demoted, gone = "c/learner/synced", "c/voter/unreachable"
 	for _, x := range []struct {
-		about string
-		added bool
-		s     Situation
-		want  string // a statement, what is waited for, why it is refused, or nothing
+		about   string
+		demoted bool // when the new one was added
+		s       Situation
+		want    string // a statement, what is waited for, why it is refused, or nothing
 	}{
 		{"the beginning", false, at(false, "abc", a, b, c), "add_member d d:1 d:2"},
 		{"it copies", true, at(false, "abc", a, b, c, "d/voter/copying"), "waits: d is copying"},
@@ -69,7 +69,7 @@ func TestNext(t *testing.T) {
 		{"the old one is a witness", false, at(false, "abc", a, b, "c/witness/synced"), "refused: c is a witness"},
 		{"the new one is one", false, at(false, "abc", a, b, c, "d/witness/"), "refused: d is a member already"},
 	} {
-		c := Change{Old: "c", Name: "d", Address: "d:1", Clients: "d:2", Added: x.added}
+		c := Change{Old: "c", Name: "d", Address: "d:1", Clients: "d:2", demoted: x.demoted}
 		got := c.Next(x.s)
 		text := strings.Join(append([]string{got.Procedure}, got.Takes...), " ")
 		switch {
@@ -86,6 +86,43 @@ func TestNext(t *testing.T) {
 		Clients: "e:2"}, {Old: "c", Name: "c", Address: "d:1"}} {
 		if got := r.Next(at(false, "abc", a, b, c, d)); got.Refused == nil {
 			t.Errorf("%+v: %+v", r, got)
+		}
+	}
+}
+
+// TestWhole: the new member has the role that the old one had when it was added, whatever this does to the old one.
+func TestWhole(t *testing.T) {
+	const a, b = "a/voter/synced", "b/voter/synced"
+	for role, want := range map[string]string{ // order-free: each for itself
+		"voter":   "add_member demote_member(c) remove_member",
+		"learner": "add_member demote_member(d) remove_member",
+	} {
+		c := Change{Old: "c", Name: "d", Address: "d:1"}
+		var did []string
+		members, who := []string{a, b, "c/" + role + "/synced"}, "ab"
+		for range 10 {
+			next := c.Next(at(false, who, members...))
+			if next.Procedure == "" {
+				break
+			}
+			switch step := next.Procedure; step {
+			case "add_member":
+				members, who = append(members, "d/voter/synced"), "abd"
+				did = append(did, step)
+			case "demote_member":
+				i := strings.Index("abcd", next.Takes[0])
+				members[i] = strings.Replace(members[i], "voter", "learner", 1)
+				if next.Takes[0] == "d" {
+					who = "ab"
+				}
+				did = append(did, step+"("+next.Takes[0]+")")
+			case "remove_member":
+				members = append(members[:2], members[3:]...)
+				did = append(did, step)
+			}
+		}
+		if got := strings.Join(did, " "); got != want {
+			t.Errorf("the old one is a %s: %s, want %s", role, got, want)
 		}
 	}
 }

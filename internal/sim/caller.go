@@ -31,7 +31,7 @@ func newCallers(w *world) *callers {
 		return cs
 	}
 	for i := range []int{1, 3, 6}[draw/3%3] {
-		c := &caller{w: w, home: w.members[i%len(w.members)]}
+		c := &caller{w: w, home: w.members[i%w.swarm.members]}
 		w.processes++
 		c.process = w.processes
 		cs.list = append(cs.list, c)
@@ -171,6 +171,9 @@ func (c *caller) begin() {
 	if w.phase == phaseQuiet {
 		c.idle = true
 		return
+	}
+	if c.s == nil {
+		c.home = w.truth.voting.joins.home(c.home)
 	}
 	if m := c.home; !m.up || !m.open || m.paused {
 		w.after(w.rnd.between(1000, 20000), c.begin)
@@ -446,6 +449,7 @@ func (c *caller) finished(o outcome) {
 	}
 	w.note(a.tag, uint64(o), a.base)
 	w.stats.count(a)
+	w.truth.voting.joins.told(a)
 	switch o {
 	case outcomeOK:
 		w.stats.Served.OK++
@@ -460,7 +464,7 @@ func (c *caller) finished(o outcome) {
 		c.process = w.processes
 	}
 	if c.s == nil && w.faulty && w.rnd.chance(w.swarm.roamPerMille) {
-		c.home = w.members[w.rnd.intn(len(w.members))]
+		c.home = w.truth.voting.joins.home(w.members[w.rnd.intn(len(w.members))])
 	}
 	c.a = nil
 	c.next()

@@ -78,6 +78,9 @@ func (c *client) begin() {
 		c.home = w.members[w.rnd.intn(len(w.members))]
 		c.newProcess()
 	}
+	if c.s == nil {
+		c.home = w.truth.voting.joins.home(c.home)
+	}
 	m := c.home
 	if !m.up || !m.open || m.paused {
 		w.after(w.rnd.between(1000, 20000), c.begin)
@@ -115,6 +118,7 @@ func (c *client) finished(a *attempt, o outcome) {
 	a.end = w.now
 	w.note(a.tag, uint64(a.outcome), a.base)
 	w.stats.count(a)
+	w.truth.voting.joins.told(a)
 	if o == outcomeOK && len(a.changes) > 0 && !w.faulty {
 		w.alive[a.home-1] = true
 	}

@@ -34,6 +34,7 @@ type database struct {
 	floor    uint64
 	saved    *saved // the newest checkpoint; nil: none
 	listens  []announcement
+	listed   *listed // who the members are; nil: as at the beginning
 }
 
 type row struct{ versions []version }
@@ -55,6 +56,7 @@ type record struct {
 	adopt    *adoption
 	saved    *saved
 	listens  []announcement
+	listed   *listed
 }
 
 // adoption turns a clone of another member's database into the member's own.
@@ -257,6 +259,9 @@ func (d *database) install(r *record) {
 	}
 	d.progress = max(d.progress, r.progress)
 	d.listens = append(d.listens, r.listens...)
+	if r.listed != nil {
+		d.listed = r.listed
+	}
 	if r.saved != nil {
 		d.saved = r.saved
 	}

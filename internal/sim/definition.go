@@ -2,7 +2,9 @@ package sim
 
 import (
 	"encoding/binary"
+	"encoding/json"
 
+	"github.com/tuttidb/tutti/internal/semantics"
 	"github.com/tuttidb/tutti/internal/writeset"
 )
 
@@ -14,6 +16,9 @@ type definition struct {
 	tag  uint64
 	link bool // it also turns the link
 	all  bool // it does not say what it changes
+
+	member  semantics.Membership // what it does to the list of members instead, if it does anything
+	ordinal uint64               // at which it is carried out
 }
 
 // The catalog's rows: n of catalogKey is 1 while the tables are linked, that of shapeKey the shape of all rows. The
@@ -48,6 +53,11 @@ func linked(catalog version) bool { return catalog.v.n == 1 }
 func (d definition) writeset(catalog version) *writeset.Writeset {
 	b := binary.AppendUvarint(nil, d.tag)
 	b = append(b, bit(d.link), bit(d.all))
+	if d.member.Does != semantics.NoMember {
+		text, err := json.Marshal(d.member)
+		must(err)
+		b = append(b, text...)
+	}
 	ws := modelWriteset()
 	ws.Steps = []writeset.Step{{Definition: b}}
 	if ws.Barrier = d.all; ws.Barrier {
@@ -71,11 +81,18 @@ func bit(b bool) byte {
 func definitionOf(ws *writeset.Writeset) definition {
 	b := ws.Steps[0].Definition
 	tag, n := binary.Uvarint(b)
-	return definition{tag: tag, link: b[n] == 1, all: b[n+1] == 1}
+	d := definition{tag: tag, link: b[n] == 1, all: b[n+1] == 1}
+	if text := b[n+2:]; len(text) > 0 {
+		must(json.Unmarshal(text, &d.member))
+	}
+	return d
 }
 
 // tables are those whose rows it writes.
 func (d definition) tables(catalog version) []table {
+	if d.member.Does != semantics.NoMember {
+		return nil
+	}
 	if d.link || linked(catalog) {
 		return []table{tAccount, tList}
 	}
@@ -94,6 +111,9 @@ func (d definition) rewrites(catalog version) (keys []rowKey) {
 
 // execute runs a definition.
 func (t *tx) execute(d definition) {
+	if d.member.Does != semantics.NoMember {
+		t.listed = t.d.w.truth.voting.joins.next(t.d.listed, &d)
+	}
 	write := func(k rowKey, n func(int64) int64) {
 		cur := t.latest(k)
 		t.changes = append(t.changes, tagged{change{key: k, op: writeset.OpUpdate, prev: cur.tag,

@@ -174,6 +174,7 @@ func (m *member) apply(tasks []engine.Task, progress uint64, over func()) {
 			}
 		case engine.KindStatement:
 			d := definitionOf(t.Writeset)
+			d.ordinal = t.Ordinal
 			a.define = &d
 			for _, k := range d.rewrites(a.t.latest(catalogKey)) {
 				a.work = append(a.work, tagged{change: change{key: k, op: writeset.OpUpdate}})
@@ -288,6 +289,7 @@ func (m *member) watch(w *waiter) {
 func (m *member) applied(it engine.Item, missed []uint64) {
 	if it.Kind == engine.KindFence && it.ID.Seq == m.fence {
 		m.open = true
+		m.w.truth.voting.joins.serves(m, m.group.Last)
 		m.listens.begin(m.group.Last)
 	}
 	if s := m.submitted[it.ID.Seq]; s != nil {

@@ -11,6 +11,7 @@ func (w *world) judge() {
 		w.truth.checkPrefix(m)
 	}
 	w.judgeRefusals()
+	judgeChanged(w)
 	w.judgeAdvisory()
 	w.callers.judgeTold()
 	if !w.o.BlackBox {

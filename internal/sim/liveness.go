@@ -28,7 +28,7 @@ func (p phase) String() string {
 func (w *world) advance() {
 	w.phase++
 	w.say("phase: %v", w.phase)
-	w.deadline = w.now + w.definers.grace()
+	w.deadline = w.now + w.definers.grace() + w.truth.voting.joins.grace()
 	clear(w.alive)
 	switch w.phase {
 	case phaseMajority:
@@ -59,7 +59,9 @@ func (w *world) healMajority() {
 	}
 	w.core = nil
 	for _, i := range order[:enough] {
-		w.core = append(w.core, w.members[i])
+		if m := w.members[i]; w.truth.voting.joins == nil || !m.disk.empty && !w.truth.voting.joins.outside(m) {
+			w.core = append(w.core, m)
+		}
 	}
 	k.cutOff(order[enough:])
 	cut := newLinks(n)
@@ -157,11 +159,11 @@ func (w *world) supervise() {
 // recovered says whether every member that should be well has committed since it should.
 func (w *world) recovered() bool {
 	for _, m := range w.core {
-		if !w.alive[m.id-1] && w.hasClient(m) {
+		if !w.alive[m.id-1] && w.hasClient(m) && !w.truth.voting.joins.outside(m) {
 			return false
 		}
 	}
-	return true
+	return w.phase == phaseMajority || w.truth.voting.joins.settled()
 }
 
 func (w *world) hasClient(m *member) bool {
@@ -185,7 +187,7 @@ func (w *world) converged() bool {
 		}
 	}
 	for _, m := range w.members {
-		if m.disk.empty {
+		if m.disk.empty && !w.truth.voting.joins.outside(m) {
 			return false
 		}
 	}
@@ -208,6 +210,9 @@ func (w *world) stuck() string {
 	s := fmt.Sprintf("no progress by %d µs, phase %v:", w.now, w.phase)
 	for i, m := range w.members {
 		e := m.engine
+		if e == nil {
+			continue
+		}
 		s += fmt.Sprintf(" [%v up %v paused %v open %v view %v ordinal %d applied %d backlog %d group %v busy %v "+
 			"committed %v]",
 			m, m.up, m.paused, m.open, e.View(), e.Ordinal(), e.Applied(), e.Figures().Backlog, m.group != nil,

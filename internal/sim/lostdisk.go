@@ -24,6 +24,7 @@ var lostDiskBugs = []string{lostDiskPlanted, "readmitted-at-once", "readmitted-u
 
 // loss is what a member is in that loses its disk, or was away for longer than the log is kept.
 type loss struct {
+	waits   bool    // it has no log, and has asked the others
 	asking  bool    // with what it may begin another log, see asksAgain
 	copying int     // counts copies that it has begun, and its starts
 	times   *random // how long its copies take
@@ -45,7 +46,7 @@ func (w *world) loseDisk(seed uint64) {
 		w.after(max(0, at-r.between(1000, 100_000)), func() { w.net.isolate(m.loss.blow, true) })
 	}
 	w.after(at, func() {
-		if w.truth.voting.needs(m) { // nobody could go on, but by force
+		if w.truth.voting.needs(m) || !w.truth.voting.joins.mayLose(m) { // nobody could go on, but by force
 			if m.loss.blow != nil {
 				w.net.isolate(m.loss.blow, false)
 			}
@@ -59,7 +60,7 @@ func (w *world) loseDisk(seed uint64) {
 		m.db.die()
 		m.db = newDatabase(w, m, w.base(m.id))
 		m.disk = newDisk(voters(w))
-		m.disk.empty = true
+		m.disk.empty, m.loss.waits = true, false
 		m.startLater(r.between(1000, 300_000))
 	})
 }
@@ -69,18 +70,20 @@ func (m *member) mayBegin() bool {
 	if !m.disk.empty || m.loss.asking {
 		return !m.disk.empty
 	}
+	j := m.w.truth.voting.joins
 	facts := func(of *member) *bootstrap.Facts {
 		f := &bootstrap.Facts{Member: of.id, Known: of.disk.notes.Members, Contents: &bootstrap.Contents{}}
+		j.facts(of, f)
 		if !of.disk.empty {
 			f.Incarnation = of.incarnation
 		}
 		return f
 	}
 	var others []bootstrap.Heard
-	for _, o := range m.w.members {
+	for _, o := range j.others(m) {
 		if o != m {
 			h := bootstrap.Heard{Member: o.id}
-			if o.up && reach(m, o) {
+			if j.answers(o, m) {
 				h.Facts = facts(o)
 			}
 			others = append(others, h)
@@ -90,11 +93,15 @@ func (m *member) mayBegin() bool {
 	if m.w.o.Planted == lostDiskPlanted {
 		d.Do = bootstrap.Create
 	}
+	m.loss.waits = true
 	m.w.say("%v: has no log: %v %s", m, d.Do, d.Why)
 	switch d.Do {
 	case bootstrap.Create:
+		j.begins(m)
 		m.disk.empty = false
 		return true
+	case bootstrap.Copy:
+		j.copies(m)
 	case bootstrap.Ask:
 		asksAgain(m, m.w.rnd.next())
 	default:
@@ -116,7 +123,7 @@ func asksAgain(m *member, question uint64) {
 		m.w.net.isolate(m.loss.blow, false)
 	}
 	answers, donor := answersTo(m, question)
-	members := len(m.w.members)
+	members := len(m.w.truth.voting.joins.others(m))
 	if m.w.o.Planted == "begun-without-asking-all" {
 		members = 1
 	}
@@ -154,7 +161,7 @@ func (n *network) isolate(m *member, cut bool) {
 // there is none.
 func answersTo(m *member, question uint64) (answers []*bootstrap.Answer, donor *member) {
 	for _, o := range m.w.members {
-		if o == m || !o.up || !o.open || !reach(m, o) {
+		if o == m || !o.up || !o.open || !m.w.truth.voting.joins.answers(o, m) {
 			continue
 		}
 		a := &bootstrap.Answer{Member: o.id, Known: o.disk.notes.Members[m.id], Terms: map[uint64]uint64{0: 0}}
@@ -187,20 +194,15 @@ func (d *disk) knows(o *member) {
 	d.notes, _ = d.notes.Heard(&bootstrap.Facts{Member: o.id, Incarnation: o.incarnation})
 }
 
-// present are the members that have a log.
+// present are the members that have a log, as far as is known of the order.
 func (w *world) present() (list []*member) {
 	for _, m := range w.members {
-		if !m.disk.empty {
+		if !m.disk.empty && !w.truth.voting.joins.outside(m) {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-// lacks is 1 for a member that has no log yet.
-func (m *member) lacks() int {
-	if m.disk.empty {
-		return 1
-	}
-	return 0
-}
+// lacks is 1 for a member that has no log yet, or is none any more.
+func (m *member) lacks() int { return m.w.truth.voting.joins.useless(m) }

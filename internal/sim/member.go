@@ -49,7 +49,7 @@ type member struct {
 // start begins a life of the node from what disk and database hold. Backends of an
 // earlier life are ended before the position is read.
 func (m *member) start() {
-	if m.up {
+	if m.up || m.w.truth.voting.joins.stays(m) {
 		return
 	}
 	if m.db.paused {
@@ -114,6 +114,7 @@ func (m *member) start() {
 	m.tick(m.incarnation)
 	m.checkpoints()
 	m.peers.gossip()
+	m.w.truth.voting.joins.starts(m)
 	m.beginLocks()
 	m.w.definers.starts(m)
 	m.aftershock()

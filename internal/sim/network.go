@@ -63,6 +63,7 @@ func sitesOf(w *world) [][]uint32 {
 
 // send carries a frame of raft to member `to`, perhaps.
 func (n *network) send(from, to *member, f ordering.Message) {
+	n.w.truth.voting.joins.sends(from, f.Data)
 	arrives := func() { n.steps(to, from, f.Data, to.engine.Step) }
 	if f.For != nil {
 		arrives = func() { n.passOn(from, to, f) }
@@ -101,7 +102,7 @@ func (n *network) passOn(origin, at *member, f ordering.Message) {
 // carry has member `to` take something, perhaps, or several times. False if it is known at once that it does not.
 func (n *network) carry(l *lane, from, to *member, take func()) bool {
 	w, s := n.w, &n.w.swarm
-	if n.cut[from.id-1][to.id-1] || !to.up {
+	if n.cut[from.id-1][to.id-1] || !to.up || !w.truth.voting.joins.talk(from, to) {
 		w.stats.Net.Lost++
 		return false
 	}

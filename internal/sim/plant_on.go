@@ -11,6 +11,8 @@ import (
 	"github.com/tuttidb/tutti/internal/intent"
 	"github.com/tuttidb/tutti/internal/locks"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/quorum"
+	"github.com/tuttidb/tutti/internal/replacement"
 	"github.com/tuttidb/tutti/internal/replica"
 	"github.com/tuttidb/tutti/internal/rowcache"
 	"github.com/tuttidb/tutti/internal/schemalock"
@@ -31,4 +33,6 @@ func plant(name string) {
 	flow.Plant(name)
 	admission.Plant(name)
 	intent.Plant(name)
+	quorum.Plant(name)
+	replacement.Plant(name)
 }

@@ -52,7 +52,7 @@ var bugs = []string{
 	"lost-disk-votes", "readmitted-at-once", "readmitted-undecided", "begun-in-old-incarnation",
 	"begun-without-asking-all", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
 	"full-disk-ignored", "open-does-not-sync", "open-trusts-the-cache",
-	// who votes: see votingBugs, aloneBugs and witnessBugs
+	// who votes: see votingBugs, aloneBugs, witnessBugs and joinBugs
 }
 
 const seedsMax = 10_000
@@ -117,7 +117,7 @@ func passes(t *testing.T, seed uint64, o Options) bool {
 
 func TestPlanted(t *testing.T) {
 	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs, removalBugs,
-		aloneBugs, witnessBugs) {
+		aloneBugs, witnessBugs, joinBugs) {
 		if !find(t, name, Options{SafetyMicros: safetyMicros, Planted: name}, func(Result) bool { return true }) {
 			t.Errorf("%s: not found in %d seeds", name, seedsMax)
 		}

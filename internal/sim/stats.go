@@ -35,6 +35,9 @@ type Stats struct {
 type memberStats struct {
 	LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Ranked, Alone int
 	Witnesses, Witnessed, Began                                                       int
+	// Of spares: runs with some; those that came to serve, and to vote; members that were replaced, that the order
+	// dropped, and that have ended since.
+	Spared, Joined, Seated, Replaced, Dropped, Left int
 }
 
 // netStats counts frames between members.

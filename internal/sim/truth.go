@@ -116,7 +116,11 @@ func (t *truth) extend(task *engine.Task) {
 			t.settle(o, tag)
 		case engine.KindStatement:
 			d := definitionOf(task.Writeset)
+			d.ordinal = o
 			tr.execute(d)
+			if r.listed = tr.listed; r.listed != nil {
+				t.voting.joins.extends(o, r.listed)
+			}
 			t.settle(o, d.tag)
 			for _, c := range tr.changes {
 				a := t.attempts[id]
@@ -175,6 +179,7 @@ func (t *truth) checkFamily(o, tag uint64, c change, tr *tx) {
 // checkPrefix checks that m's database is exactly the order's prefix it says it is.
 func (t *truth) checkPrefix(m *member) {
 	t.reach(m.engine.Applied())
+	t.voting.joins.check(m)
 	if a := m.engine.Applied(); m.db.hash != t.hashes[a] {
 		t.w.violation("%v: its database is not the prefix up to ordinal %d", m, a)
 	}

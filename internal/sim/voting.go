@@ -33,6 +33,7 @@ type voting struct {
 	begun     int64 // since when that change may have been proposed
 	healed    int64 // when a majority was
 	removal   removal
+	joins     *joins   // nil: nobody comes or goes by the order
 	witness   *witness // nil: there is none
 	roles     roles
 }
@@ -41,6 +42,10 @@ func newVoting(w *world) voting {
 	k := newWitness(w) // it may change how many members there are
 	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w), witness: k}
 	if k != nil {
+		return v
+	}
+	if v.joins = newJoins(w); v.joins != nil {
+		v.goneTicks = []int{15, 25, 40}[v.rnd.intn(3)]
 		return v
 	}
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
@@ -65,6 +70,10 @@ func newVoting(w *world) voting {
 
 // look has a member's engine go by the list of members as it knows it.
 func (v *voting) look(m *member) {
+	if v.joins != nil {
+		v.joins.look(m)
+		return
+	}
 	engine.VotingOf(m.engine).Of(v.witness.listed(v.roles.known(m, v.removal.list(m))))
 }
 
@@ -122,6 +131,7 @@ func (v *voting) configured(m *member, list []ordering.Configured) {
 		case !known && i < len(v.decided):
 			m.w.violation("%v: entry %d changes who votes, and did so at nobody else", m, c.Index)
 		case !known:
+			v.joins.configured(v.joins.newestOf(v.decided), c.State, c.Index)
 			v.decided = append(v.decided, c)
 			m.w.stats.Members.Configured++
 		case !sameConfiguration(v.decided[i].State, c.State):
@@ -152,6 +162,9 @@ func sameConfiguration(a, b *ordering.ConfState) bool {
 func (v *voting) enough(w *world, order []int) int {
 	if v.goneTicks == 0 {
 		return len(order)/2 + 1
+	}
+	if v.joins != nil {
+		return v.joins.enough(order)
 	}
 	now := ordering.Configured{}
 	if n := len(v.decided); n > 0 {

@@ -171,21 +171,21 @@ func Run(seed uint64, o Options) (res Result) {
 
 func (w *world) run() {
 	w.truth = newTruth(w)
-	for i := range w.swarm.members {
+	for i := range machines(w) {
 		m := &member{w: w, id: uint32(i + 1), disk: newDisk(voters(w)),
 			loss: loss{times: newRandom(mix(w.seed ^ 0xc0b1 + uint64(i)))}}
-		m.db = newDatabase(w, m, w.base(m.id))
+		m.db, m.disk.empty = newDatabase(w, m, w.base(m.id)), i >= w.swarm.members // of a spare
 		w.members = append(w.members, m)
 	}
 	w.callers, w.definers = newCallers(w), newDefiners(w)
-	w.net, w.alive = newNetwork(w), make([]bool, w.swarm.members)
+	w.net, w.alive = newNetwork(w), make([]bool, len(w.members))
 	for _, m := range w.members {
 		m.start()
 		w.flush(m)
 	}
 	w.truth.voting.witness.begin()
 	for i := range w.swarm.clients {
-		c := &client{w: w, home: w.members[i%len(w.members)]}
+		c := &client{w: w, home: w.members[i%w.swarm.members]}
 		c.newProcess()
 		w.clients = append(w.clients, c)
 		c.next()
@@ -196,6 +196,7 @@ func (w *world) run() {
 	w.loseDisk(w.seed)
 	w.truth.voting.begin(w)
 	w.truth.voting.removal.begin(w)
+	w.truth.voting.joins.begin()
 	w.deadline = w.swarm.safety + w.definers.grace()
 	w.after(w.swarm.safety, func() {
 		w.advance()

@@ -148,6 +148,9 @@ func (r *Rule) gone(p Peer) bool { return p.Leaves || r.goneTicks > 0 && p.Silen
 // vote, and so many voters of which some are gone.
 func (r *Rule) wanted(leader uint32, good []Peer, members, voters, gone int) []uint32 {
 	least := min(2*r.copies-1, members) // of which a majority are so many
+	if planted == "copies-forgotten" {
+		least = 1
+	}
 	n := max(len(good)-1+len(good)%2, least)
 	switch {
 	case n > len(good):

@@ -172,8 +172,9 @@ func (c *caller) begin() {
 		c.idle = true
 		return
 	}
-	if c.s == nil {
-		c.home = w.truth.voting.joins.home(c.home)
+	if home := w.truth.voting.joins.home(c.home, c.s == nil); home != c.home {
+		w.processes++
+		c.home, c.process = home, w.processes
 	}
 	if m := c.home; !m.up || !m.open || m.paused {
 		w.after(w.rnd.between(1000, 20000), c.begin)
@@ -464,7 +465,7 @@ func (c *caller) finished(o outcome) {
 		c.process = w.processes
 	}
 	if c.s == nil && w.faulty && w.rnd.chance(w.swarm.roamPerMille) {
-		c.home = w.truth.voting.joins.home(w.members[w.rnd.intn(len(w.members))])
+		c.home = w.truth.voting.joins.home(w.members[w.rnd.intn(len(w.members))], true)
 	}
 	c.a = nil
 	c.next()

@@ -114,8 +114,8 @@ func (j *joins) configured(before, after *ordering.ConfState, index uint64) {
 	j.keepsCopies(after, index)
 }
 
-// keepsCopies judges that a majority is as many copies as are wanted, where as many may vote; who is replaced while it is
-// there is not to make them fewer.
+// keepsCopies judges that a majority is as many copies as are wanted, where as many may vote; who is replaced while it
+// is there is not to make them fewer.
 func (j *joins) keepsCopies(after *ordering.ConfState, index uint64) {
 	if j.changed.early {
 		return
@@ -132,6 +132,19 @@ func (j *joins) keepsCopies(after *ordering.ConfState, index uint64) {
 	}
 	if least := min(2*quorum.Copies-1, may); len(after.GetVoters()) < least {
 		j.w.violation("entry %d: %v vote, and %d are to", index, after.GetVoters(), least)
+	}
+}
+
+// removes judges that a member that is replaced while it is there does not vote any more when it is removed.
+func (j *joins) removes(l *listed) {
+	if len(j.operator.jobs) == 0 {
+		return
+	}
+	x := &j.operator.jobs[0]
+	old := numberOf(x.Old)
+	if x.kind == jobReplace && !x.early && j.lists(j.newest(), old) && !j.lists(l, old) &&
+		votesIn(j.configuration(), old) {
+		j.w.violation("%s is removed, and votes: nobody has taken its place", x.Old)
 	}
 }
 

@@ -213,7 +213,7 @@ func (w *world) callBack(lost *member) {
 
 // canDonate says whether a clone of m's database goes with the log of member to.
 func (m *member) canDonate(to *member) bool {
-	if m == to || !m.up || m.db.dead {
+	if m == to || !m.up || m.db.dead || !m.w.truth.voting.joins.lends(m, to) {
 		return false
 	}
 	return to.disk.base == 0 && m.disk.base == 0 || m.db.saved != nil && m.db.saved.index >= to.disk.base

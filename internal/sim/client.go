@@ -78,8 +78,9 @@ func (c *client) begin() {
 		c.home = w.members[w.rnd.intn(len(w.members))]
 		c.newProcess()
 	}
-	if c.s == nil {
-		c.home = w.truth.voting.joins.home(c.home)
+	if home := w.truth.voting.joins.home(c.home, c.s == nil); home != c.home {
+		c.home = home
+		c.newProcess()
 	}
 	m := c.home
 	if !m.up || !m.open || m.paused {

@@ -42,7 +42,8 @@ var definerBugs = []string{
 func newDefiners(w *world) *definers {
 	d := &definers{w: w, rnd: newRandom(mix(w.seed ^ definersSalt)), locks: map[schemalock.ID]*lockSeen{},
 		lives: make([]*schemas, len(w.members))}
-	d.on = mix(w.seed^definersSalt)%3 == 0 && w.truth.voting.joins == nil && (w.o.Planted == "" || slices.Contains(definerBugs, w.o.Planted))
+	d.on = mix(w.seed^definersSalt)%3 == 0 && w.truth.voting.joins == nil &&
+		(w.o.Planted == "" || slices.Contains(definerBugs, w.o.Planted))
 	d.lane = newLane(newRandom(mix(w.seed^definersSalt^0x6c)), len(w.members))
 	if d.on && w.swarm.patience == 0 {
 		w.swarm.patience = 300_000

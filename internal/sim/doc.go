@@ -4,8 +4,9 @@
 // network, disk, clock, database, and clients. One goroutine runs at a time: what waits is a coroutine, which hands
 // over where it waits (coroutine.go).
 //
-// Neighbours: engine, rowcache, session, grants and admission are what is tested; check judges the histories. cmd/tutti
-// calls Main. Everything else here is a model: member plays internal/node, database plays PostgreSQL.
+// Neighbours: engine, rowcache, session, grants and admission are what is tested; check judges the histories. Where
+// members come and go, membership, replacement and bootstrap decide. cmd/tutti calls Main. Everything else here is a
+// model: member plays internal/node, database plays PostgreSQL.
 //
 // There are two kinds of clients. A caller (caller.go) sends frames to a production session (served.go, host.go), whose
 // backend (backend.go, owned.go, statement.go) plays a PostgreSQL process, and whose collector (collector.go,
@@ -68,6 +69,12 @@
 //	    majority of those who vote, once it is healed, commits (S6).
 //	S19 Who decides alone (voting.go, where one copy is enough) is given nothing that another member lacks which has
 //	    what was given before, unless that was silent for long; and no other one what its disk lacks.
+//	S20 Where members come and go by the order (joins.go): all have the same list of members behind an ordinal. Each
+//	    two configurations that follow each other have a member in common of any majorities. A number has one vote in
+//	    a term. Who comes to vote has a log, and who begins to serve has all that was acknowledged before it started.
+//	    As many vote as make the copies wanted a majority; who is replaced while it is there does not vote any more
+//	    when it is removed. Of who was dropped nothing is ordered that began afterwards. What an operator has begun
+//	    ends when all are well.
 //	S8  No two sessions are inside a conflicting advisory lock at once, as far as their clients can know, and all
 //	    members know the same of locks. A session that is gone keeps nobody out for ever.
 //
@@ -100,5 +107,5 @@
 //	N13 Up to where a blind transaction's member knows definitions (its base) is noted before its writeset is made. It has no mark: it is
 //	    in the database if the progress record says so.
 //
-// What it does not do: members that are new, or removed for good.
+// What it does not do: definers, one copy and witnesses beside members that come and go by the order.
 package sim

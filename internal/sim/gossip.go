@@ -43,6 +43,7 @@ type arrival struct {
 }
 
 func newPeers(m *member) *peers {
+	m.w.truth.voting.joins.starts(m)
 	o := replica.Options{Self: m.id, Deaf: deafMicros, Silent: silentMicros, NearItems: nearItems, NearBytes: 1 << 30}
 	for _, other := range m.w.members {
 		if j := m.w.truth.voting.joins; j == nil || j.lists(m.db.listed, other.id) {
@@ -137,7 +138,7 @@ func (p *peers) stands(s *replica.Status) {
 		if slices.Contains(voters, uint32(i+1)) && (i+1 == int(m.id) || m.w.now-a.at < freshMicros) {
 			heard++
 		}
-		if m.w.now-a.at < silentMicros && m.w.members[i] != m {
+		if m.w.now-a.at < silentMicros && m.w.members[i] != m && slices.Contains(p.all, uint32(i+1)) {
 			behind = max(behind, a.ordinal-min(a.ordinal, m.engine.Applied()))
 		}
 	}

@@ -23,7 +23,8 @@ import (
 const joinsOneIn = 6
 
 // joinBugs show only there.
-var joinBugs = []string{"voter-without-log", "replaced-before-it-votes", "begun-with-todays-list", "removed-goes-on"}
+var joinBugs = []string{"voter-without-log", "replaced-before-it-votes", "begun-with-todays-list", "removed-goes-on",
+	"removed-keep-each-other", "copies-forgotten"}
 
 // machinesMax is how many members and spares there are at most.
 const machinesMax = 9
@@ -159,6 +160,7 @@ func (j *joins) at(ordinal uint64) (l *listed) {
 // extends notes what the list is behind an ordinal.
 func (j *joins) extends(ordinal uint64, l *listed) {
 	if l != j.newest() {
+		j.removes(l)
 		j.tables = append(j.tables, tableAt{ordinal, l})
 		j.w.say("ordinal %d: the members are %v", ordinal, j.numbers(l))
 	}
@@ -191,7 +193,17 @@ func (j *joins) look(m *member) {
 		return
 	}
 	gets := slices.Contains(engine.VotingOf(m.engine).Readers(), m.id)
-	if slices.ContainsFunc(j.w.members, func(o *member) bool { return o != m && o.up && j.talk(m, o) }) {
+	refused := false
+	for _, o := range j.w.members {
+		switch counts := j.lists(l, o.id) || j.w.o.Planted == "removed-keep-each-other"; {
+		case o == m || !o.up || !counts:
+		case j.talk(m, o):
+			j.refused[m.id] = j.w.now
+		default:
+			refused = true
+		}
+	}
+	if !refused {
 		j.refused[m.id] = j.w.now
 	}
 	if !gets || j.w.now-j.refused[m.id] > silentMicros {
@@ -261,10 +273,10 @@ func (j *joins) newestOf(list []ordering.Configured) *ordering.ConfState {
 	return c
 }
 
-// home is where a client goes on that has no session: where it is, or if that is no member that could serve it, at
-// another one. Who has just come gets a client.
-func (j *joins) home(at *member) *member {
-	if j == nil {
+// home is where a client goes on: where it is, or if it is free, without a session, and that is no member that could
+// serve it, at another one. Who has just come gets a client.
+func (j *joins) home(at *member, free bool) *member {
+	if j == nil || !free {
 		return at
 	}
 	if i := slices.IndexFunc(j.w.members, func(m *member) bool { return j.changed.awaits[m.id] }); i >= 0 {

@@ -186,10 +186,9 @@ func (w *world) converged() bool {
 			return false
 		}
 	}
-	for _, m := range w.members {
-		if m.disk.empty && !w.truth.voting.joins.outside(m) {
-			return false
-		}
+	j := w.truth.voting.joins
+	if slices.ContainsFunc(w.members, func(m *member) bool { return m.disk.empty && !j.outside(m) }) {
+		return false
 	}
 	list := w.present()
 	for _, m := range list {

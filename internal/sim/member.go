@@ -114,7 +114,6 @@ func (m *member) start() {
 	m.tick(m.incarnation)
 	m.checkpoints()
 	m.peers.gossip()
-	m.w.truth.voting.joins.starts(m)
 	m.beginLocks()
 	m.w.definers.starts(m)
 	m.aftershock()

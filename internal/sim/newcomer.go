@@ -61,6 +61,11 @@ func (j *joins) facts(m *member, f *bootstrap.Facts) {
 	}
 }
 
+// lends reports whether a member lends its database to another one: they know each other as members.
+func (j *joins) lends(m, to *member) bool {
+	return j == nil || j.lists(m.db.listed, m.id) && j.lists(m.db.listed, to.id)
+}
+
 // copies has a machine that has nothing take a copy of a database of whoever lends one. It may be killed meanwhile, and
 // its donor may end.
 func (j *joins) copies(m *member) {

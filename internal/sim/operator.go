@@ -68,8 +68,8 @@ func newOperator(j *joins) operator {
 			kind = jobAdd
 		}
 		o.jobs = append(o.jobs, job{kind: kind})
-		if j.rnd.chance(400) {
-			o.jobs = append(o.jobs, job{kind: jobRemove + jobKind(j.rnd.intn(int(jobPromote-jobRemove)+1))})
+		if more := []jobKind{jobRemove, jobRemove, jobRank, jobDemote, jobPromote}; j.rnd.chance(600) {
+			o.jobs = append(o.jobs, job{kind: more[j.rnd.intn(len(more))]})
 		}
 	}
 	return o

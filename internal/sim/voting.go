@@ -41,11 +41,7 @@ type voting struct {
 func newVoting(w *world) voting {
 	k := newWitness(w) // it may change how many members there are
 	v := voting{rnd: newRandom(mix(w.seed ^ 0x707e)), alone: newAlone(w), witness: k}
-	if k != nil {
-		return v
-	}
-	if v.joins = newJoins(w); v.joins != nil {
-		v.goneTicks = []int{15, 25, 40}[v.rnd.intn(3)]
+	if v.otherwise(w) {
 		return v
 	}
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
@@ -66,6 +62,18 @@ func newVoting(w *world) voting {
 		v.roles = newRoles(w)
 	}
 	return v
+}
+
+// otherwise draws whether who votes is another matter: there is a witness, or members come and go by the order.
+func (v *voting) otherwise(w *world) bool {
+	if v.witness != nil {
+		return true
+	}
+	if v.joins = newJoins(w); v.joins == nil {
+		return false
+	}
+	v.goneTicks = []int{15, 25, 40}[v.rnd.intn(3)]
+	return true
 }
 
 // look has a member's engine go by the list of members as it knows it.

@@ -48,10 +48,14 @@ func (t *Transport) SetPeers(addresses map[uint32]string) {
 	t.peers.Store(&is)
 }
 
-// Unknown reports whether others refuse this member as one that they do not know, and it is connected with none.
-func (t *Transport) Unknown() bool {
+// Unknown reports whether others refuse this member as one that they do not know, and it is connected with none that is
+// a member: others that were removed as well may not have heard either that nobody needs them.
+func (t *Transport) Unknown(isMember func(member uint32) bool) bool {
 	refused := false
-	for _, p := range *t.peers.Load() { // order-free: all are looked at
+	for m, p := range *t.peers.Load() { // order-free: all are looked at
+		if !isMember(m) {
+			continue
+		}
 		if p.connected.Load() || p.incoming.Load() {
 			return false
 		}

@@ -46,15 +46,37 @@ func TestSetPeers(t *testing.T) {
 			t.Fatal("who is not named any more is not refused")
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); !c.Unknown(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !c.Unknown(all); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("who is refused does not know that")
 		}
 	}
-	if a.Unknown() {
+	if a.Unknown(all) {
 		t.Error("a member that talks to nobody takes itself for refused")
 	}
 	if a.Send(2, []byte("gone")) || len(a.Stats()) > 0 {
 		t.Errorf("who is not named any more is sent to: %+v", a.Stats())
+	}
+}
+
+func all(uint32) bool { return true }
+
+// TestUnknownTogether: two that were removed are connected with each other, and know that the others refuse them.
+func TestUnknownTogether(t *testing.T) {
+	t.Parallel()
+	la, lb, lc := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+	at := map[uint32]string{1: la.Addr().String(), 2: lb.Addr().String(), 3: lc.Addr().String()}
+	launch(t, 1, la, nil, nil)
+	b := launch(t, 2, lb, map[uint32]string{1: at[1], 3: at[3]}, nil)
+	launch(t, 3, lc, map[uint32]string{1: at[1], 2: at[2]}, nil)
+	isMember := func(member uint32) bool { return member == 1 }
+	linked := func() bool { return b.peer(3).connected.Load() && b.peer(3).incoming.Load() }
+	for end := time.Now().Add(20 * time.Second); !linked() || !b.Unknown(isMember); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("one that was removed with another one does not know that it is refused: %t", linked())
+		}
+	}
+	if b.Unknown(all) {
+		t.Error("one that talks to a member takes itself for refused")
 	}
 }

@@ -278,7 +278,7 @@ func (w *Witness) follow(ctx context.Context) {
 		case !w.config.IsMember(w.config.Member):
 			w.leave(ctx)
 			return
-		case !w.transport.Unknown():
+		case !w.transport.Unknown(w.config.IsMember):
 			known = time.Now()
 		case time.Since(known) > unknownMost:
 			w.fail(fmt.Errorf("the other members do not know %s: it was removed from the cluster, or its number "+
@@ -351,7 +351,7 @@ func (w *Witness) leave(ctx context.Context) {
 		for _, o := range w.all() { // order-free: any of them
 			s.Gets = s.Gets || slices.Contains(o.keeper.Readers(), w.config.Member)
 		}
-		s.Refused = w.transport.Unknown()
+		s.Refused = w.transport.Unknown(w.config.IsMember)
 		return s
 	}) {
 		return

@@ -147,16 +147,17 @@ func (v View) leaders(leaves uint32) (list []uint32) {
 	return list
 }
 
-// Settled reports whether who votes is who is to vote, whoever leads, while those are there that are now.
+// Settled reports whether who votes is who is to vote, while those are there that are now and one of them leads: a leader
+// votes whatever its rank, so others may be to vote under another one.
 func (v View) Settled() bool {
 	silent := func(m uint32) bool { return !v.Roles[m].Learner && !slices.Contains(v.There, m) }
 	if !v.elects() || !v.Changes && slices.ContainsFunc(v.Voters, silent) {
 		return false
 	}
 	v.Changes = true // nobody is silent
-	next := v.settled()
+	stays := func(s View) bool { return slices.Equal(s.Voters, v.Voters) }
 	leaves := func(m uint32) bool { return v.Roles[m].Learner }
-	return len(next) == 1 && slices.Equal(next[0].Voters, v.Voters) && !slices.ContainsFunc(v.Voters, leaves)
+	return slices.ContainsFunc(v.settled(), stays) && !slices.ContainsFunc(v.Voters, leaves)
 }
 
 // without is v when members are not there any more.

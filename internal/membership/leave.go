@@ -9,18 +9,24 @@ import (
 )
 
 const (
-	// leftOutAfter is for how long others have refused a member that was removed, and nobody has talked to it, when it
-	// takes itself for left out; leavePoll is between two looks.
+	// leftOutAfter is for how long a member that was removed is left out (Seen.LeftOut) before it ends; leavePoll is
+	// between two looks.
 	leftOutAfter = 3 * time.Second
 	leavePoll    = 100 * time.Millisecond
 )
 
 // Seen is what a member that was removed sees of the orders of its databases.
 type Seen struct {
-	Runs    bool // it takes part in all of them
-	Gets    bool // it gets the log of one of them, as far as it knows
-	Refused bool // others refuse it as a member that they do not know, and it is connected with none
+	Runs bool // it takes part in all of them
+	Gets bool // it gets the log of one of them, as far as it knows
+
+	// Members that refuse it as one that they do not know, and those that it is connected with.
+	Refuse, Connected int
 }
+
+// LeftOut reports whether the others take the member for none any more. Who is connected with it may have been removed
+// as well, and not have heard of it.
+func (s Seen) LeftOut() bool { return s.Refuse > s.Connected }
 
 // AwaitLeave waits until the others go on without a member that was removed: until then it may be needed to decide
 // that, and they talk to it (Addresses). It returns false if ctx ends first.
@@ -33,7 +39,7 @@ func AwaitLeave(ctx context.Context, look func() Seen) bool {
 		if s.Runs && !s.Gets {
 			return true
 		}
-		if !s.Refused {
+		if !s.LeftOut() {
 			since = time.Now()
 		}
 	}

@@ -18,8 +18,9 @@ func TestAwaitLeave(t *testing.T) {
 	}{
 		"left out":            {[]Seen{{Runs: true, Gets: true}, {Runs: true}}, 2},
 		"it begins, left out": {[]Seen{{}, {}, {}, {Runs: true}}, 4},
-		"it is refused":       {[]Seen{{Runs: true, Gets: true}, {Runs: true, Gets: true, Refused: true}}, 10},
-		"it begins, refused":  {[]Seen{{}, {Refused: true}}, 10},
+		"it is refused":       {[]Seen{{Runs: true, Gets: true}, {Runs: true, Gets: true, Refuse: 1}}, 10},
+		"it begins, refused":  {[]Seen{{}, {Refuse: 1}}, 10},
+		"one of three talks":  {[]Seen{{Runs: true, Gets: true, Refuse: 2, Connected: 1}}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,9 +39,12 @@ func TestAwaitLeave(t *testing.T) {
 	looks := 0
 	if AwaitLeave(ctx, func() Seen {
 		looks++
-		return Seen{Runs: true, Gets: true, Refused: looks%8 > 0} // now and then somebody talks to it
+		return Seen{Runs: true, Gets: true, Refuse: min(looks%8, 1)} // now and then somebody talks to it
 	}) {
 		t.Error("one left that may be needed")
+	}
+	if (Seen{Runs: true, Gets: true, Refuse: 1, Connected: 1}).LeftOut() {
+		t.Error("one is left out with whom as many talk")
 	}
 }
 

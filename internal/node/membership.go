@@ -162,7 +162,7 @@ func (t *tenure) retire() {
 			s.Runs = s.Runs && len(readers) > 0
 			s.Gets = s.Gets || slices.Contains(readers, t.node.config.Member)
 		}
-		s.Refused = t.transport.Unknown(t.node.config.IsMember)
+		s.Refuse, s.Connected = t.transport.Known(t.node.config.IsMember)
 		return s
 	}) {
 		return

@@ -76,7 +76,7 @@ func (s started) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	if hs.GetTerm() < term {
 		*out.Vote = 0
 	}
-	if s.conf != nil && planted != "configuration-of-the-base" {
+	if s.conf != nil && planted != "configuration-of-the-base" && planted != "configuration-of-the-list" {
 		cs = s.conf
 	}
 	return out, cs, nil

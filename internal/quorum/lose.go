@@ -147,8 +147,8 @@ func (v View) leaders(leaves uint32) (list []uint32) {
 	return list
 }
 
-// Settled reports whether who votes is who is to vote, while those are there that are now and one of them leads: a leader
-// votes whatever its rank, so others may be to vote under another one.
+// Settled reports whether who votes is who is to vote under one that may lead, while those are there that are now. A
+// leader votes whatever its rank, so under another one others may be to vote.
 func (v View) Settled() bool {
 	silent := func(m uint32) bool { return !v.Roles[m].Learner && !slices.Contains(v.There, m) }
 	if !v.elects() || !v.Changes && slices.ContainsFunc(v.Voters, silent) {

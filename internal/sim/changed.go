@@ -111,12 +111,12 @@ func (j *joins) configured(before, after *ordering.ConfState, index uint64) {
 			w.stats.Members.Dropped++
 		}
 	}
-	j.keepsCopies(after, index)
+	keepsCopies(j, after, index)
 }
 
 // keepsCopies judges that a majority is as many copies as are wanted, where as many may vote; who is replaced while it
 // is there is not to make them fewer.
-func (j *joins) keepsCopies(after *ordering.ConfState, index uint64) {
+func keepsCopies(j *joins, after *ordering.ConfState, index uint64) {
 	if j.changed.early {
 		return
 	}
@@ -135,8 +135,8 @@ func (j *joins) keepsCopies(after *ordering.ConfState, index uint64) {
 	}
 }
 
-// removes judges that a member that is replaced while it is there does not vote any more when it is removed.
-func (j *joins) removes(l *listed) {
+// judgeRemoval judges that a member that is replaced while it is there does not vote any more when it is removed.
+func judgeRemoval(j *joins, l *listed) {
 	if len(j.operator.jobs) == 0 {
 		return
 	}

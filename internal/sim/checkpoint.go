@@ -111,7 +111,7 @@ func (m *member) checkpointToStart() (*engine.Checkpoint, bool) {
 	if restart && m.w.o.Planted != "clone-keeps-log" {
 		m.w.stats.LogRestarts++
 		m.w.say("%v: restarts its log at entry %d", m, c.Index)
-		m.disk.restart(c)
+		m.disk.restart(c, behind(m.w.truth.voting.joins, m, c))
 	}
 	return c, true
 }
@@ -165,7 +165,7 @@ func (m *member) reclone() {
 	if m.w.o.Planted == "restarted-before-copied" {
 		c, err := engine.DecodeCheckpoint(donor.db.saved.data)
 		must(err)
-		m.disk.restart(c)
+		m.disk.restart(c, c.Conf())
 	}
 	if m.w.faulty && r.chance(300) {
 		m.startLater(r.between(100, 20_000)) // it is killed, and begins anew

@@ -102,9 +102,9 @@ func (d *disk) append(state *ordering.HardState, entries []*ordering.Entry, conf
 // compact forgets the entries up to index; it is durable when it returns, and so is all before.
 func (d *disk) compact(index uint64) { d.durable(write{compact: index}) }
 
-// restart begins the log anew behind a checkpoint.
-func (d *disk) restart(c *engine.Checkpoint) {
-	d.durable(write{restart: d.at(c.Index, c.Term, c.Conf())})
+// restart begins the log anew behind a checkpoint, where a configuration holds.
+func (d *disk) restart(c *engine.Checkpoint, conf *ordering.ConfState) {
+	d.durable(write{restart: d.at(c.Index, c.Term, conf)})
 }
 
 func (d *disk) durable(w write) {

@@ -24,7 +24,8 @@ const joinsOneIn = 6
 
 // joinBugs show only there.
 var joinBugs = []string{"voter-without-log", "replaced-before-it-votes", "begun-with-todays-list", "removed-goes-on",
-	"removed-keep-each-other", "copies-forgotten"}
+	"removed-keep-each-other", "copies-forgotten",
+	"configuration-of-the-list"}
 
 // machinesMax is how many members and spares there are at most.
 const machinesMax = 9
@@ -160,7 +161,7 @@ func (j *joins) at(ordinal uint64) (l *listed) {
 // extends notes what the list is behind an ordinal.
 func (j *joins) extends(ordinal uint64, l *listed) {
 	if l != j.newest() {
-		j.removes(l)
+		judgeRemoval(j, l)
 		j.tables = append(j.tables, tableAt{ordinal, l})
 		j.w.say("ordinal %d: the members are %v", ordinal, j.numbers(l))
 	}
@@ -193,22 +194,27 @@ func (j *joins) look(m *member) {
 		return
 	}
 	gets := slices.Contains(engine.VotingOf(m.engine).Readers(), m.id)
-	refused := false
-	for _, o := range j.w.members {
-		switch counts := j.lists(l, o.id) || j.w.o.Planted == "removed-keep-each-other"; {
-		case o == m || !o.up || !counts:
-		case j.talk(m, o):
-			j.refused[m.id] = j.w.now
-		default:
-			refused = true
-		}
-	}
-	if !refused {
+	seen := seenBy(j, m)
+	if !seen.LeftOut() || seen.Connected > 0 && j.w.o.Planted == "removed-keep-each-other" {
 		j.refused[m.id] = j.w.now
 	}
 	if !gets || j.w.now-j.refused[m.id] > silentMicros {
 		j.leaves(m)
 	}
+}
+
+// seenBy counts the members that refuse a removed one, and those that it is connected with (transport.Known).
+func seenBy(j *joins, m *member) (s membership.Seen) {
+	for _, o := range j.w.members {
+		switch counts := j.lists(m.db.listed, o.id) || j.w.o.Planted == "removed-keep-each-other"; {
+		case o == m || !o.up || !counts || !reach(m, o):
+		case j.talk(m, o):
+			s.Connected++
+		default:
+			s.Refuse++
+		}
+	}
+	return s
 }
 
 // leaves ends the node of a member that was removed, for good.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tuttidb/tutti/internal/bootstrap"
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
 )
 
@@ -121,6 +122,18 @@ func (j *joins) begins(m *member) {
 		m.disk.reload()
 	}
 	j.changed.begun[m.id] = true
+}
+
+// behind is the configuration behind a checkpoint at which a member's log begins anew.
+func behind(j *joins, m *member, c *engine.Checkpoint) *ordering.ConfState {
+	if j == nil || m.w.o.Planted != "configuration-of-the-list" {
+		return c.Conf()
+	}
+	conf := &ordering.ConfState{}
+	for _, n := range j.numbers(m.db.listed) {
+		conf.Voters = append(conf.Voters, uint64(n))
+	}
+	return conf
 }
 
 // votesIn reports whether a configuration has a member as voter.

@@ -48,20 +48,19 @@ func (t *Transport) SetPeers(addresses map[uint32]string) {
 	t.peers.Store(&is)
 }
 
-// Unknown reports whether others refuse this member as one that they do not know, and it is connected with none that is
-// a member: others that were removed as well may not have heard either that nobody needs them.
-func (t *Transport) Unknown(isMember func(member uint32) bool) bool {
-	refused := false
-	for m, p := range *t.peers.Load() { // order-free: all are looked at
-		if !isMember(m) {
-			continue
+// Known counts the members that refuse this one as one that they do not know, and those that it is connected with; not
+// others that were removed as well, and may not have heard either that nobody needs them.
+func (t *Transport) Known(isMember func(member uint32) bool) (refuse, connected int) {
+	for m, p := range *t.peers.Load() { // order-free: counted
+		switch {
+		case !isMember(m):
+		case p.connected.Load() || p.incoming.Load():
+			connected++
+		case p.unknown.Load():
+			refuse++
 		}
-		if p.connected.Load() || p.incoming.Load() {
-			return false
-		}
-		refused = refused || p.unknown.Load()
 	}
-	return refused
+	return refuse, connected
 }
 
 // end ends what is sent to a member.

@@ -46,12 +46,12 @@ func TestSetPeers(t *testing.T) {
 			t.Fatal("who is not named any more is not refused")
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); !c.Unknown(all); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !unknown(c, all); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("who is refused does not know that")
 		}
 	}
-	if a.Unknown(all) {
+	if unknown(a, all) {
 		t.Error("a member that talks to nobody takes itself for refused")
 	}
 	if a.Send(2, []byte("gone")) || len(a.Stats()) > 0 {
@@ -60,6 +60,12 @@ func TestSetPeers(t *testing.T) {
 }
 
 func all(uint32) bool { return true }
+
+// unknown reports whether members refuse one, and it is connected with none.
+func unknown(m *member, isMember func(uint32) bool) bool {
+	refuse, connected := m.Known(isMember)
+	return refuse > 0 && connected == 0
+}
 
 // TestUnknownTogether: two that were removed are connected with each other, and know that the others refuse them.
 func TestUnknownTogether(t *testing.T) {
@@ -71,12 +77,12 @@ func TestUnknownTogether(t *testing.T) {
 	launch(t, 3, lc, map[uint32]string{1: at[1], 2: at[2]}, nil)
 	isMember := func(member uint32) bool { return member == 1 }
 	linked := func() bool { return b.peer(3).connected.Load() && b.peer(3).incoming.Load() }
-	for end := time.Now().Add(20 * time.Second); !linked() || !b.Unknown(isMember); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !linked() || !unknown(b, isMember); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("one that was removed with another one does not know that it is refused: %t", linked())
 		}
 	}
-	if b.Unknown(all) {
+	if unknown(b, all) {
 		t.Error("one that talks to a member takes itself for refused")
 	}
 }

@@ -274,11 +274,12 @@ func (w *Witness) follow(ctx context.Context) {
 			w.fail(err)
 			return
 		}
+		refuse, connected := w.transport.Known(w.config.IsMember)
 		switch {
 		case !w.config.IsMember(w.config.Member):
 			w.leave(ctx)
 			return
-		case !w.transport.Unknown(w.config.IsMember):
+		case refuse == 0 || connected > 0:
 			known = time.Now()
 		case time.Since(known) > unknownMost:
 			w.fail(fmt.Errorf("the other members do not know %s: it was removed from the cluster, or its number "+
@@ -351,7 +352,7 @@ func (w *Witness) leave(ctx context.Context) {
 		for _, o := range w.all() { // order-free: any of them
 			s.Gets = s.Gets || slices.Contains(o.keeper.Readers(), w.config.Member)
 		}
-		s.Refused = w.transport.Unknown(w.config.IsMember)
+		s.Refuse, s.Connected = w.transport.Known(w.config.IsMember)
 		return s
 	}) {
 		return

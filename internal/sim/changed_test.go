@@ -6,7 +6,9 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/ordering"
+	"github.com/tuttidb/tutti/internal/semantics"
 )
 
 // TestIntersect: raft's joint configurations have majorities in common with what is before and behind them, and so have
@@ -60,6 +62,41 @@ func TestSends(t *testing.T) {
 	j.sends(m, vote(t, 2, 5))
 	j.sends(m, vote(t, 3, 6))
 	finds(t, "votes twice", func() { j.sends(m, vote(t, 3, 5)) })
+}
+
+// TestJudgeChanged: what began at a member when the order went on without it, and was ordered or acknowledged, is
+// found; what began before may be.
+func TestJudgeChanged(t *testing.T) {
+	w := &world{truth: &truth{seqs: map[uint64]uint64{7: 5}}}
+	w.truth.voting.joins = &joins{w: w, changed: newChanged()}
+	w.truth.voting.joins.changed.dropped[4] = 100
+	a := attempt{tag: 7, home: 4, start: 100, changes: []change{{}}}
+	w.history = []*attempt{&a, {tag: 8, home: 4, start: 101, outcome: outcomeFail, changes: []change{{}}},
+		{tag: 9, home: 3, start: 101, outcome: outcomeOK, changes: []change{{}}},
+		{tag: 10, home: 4, start: 101, outcome: outcomeOK}}
+	judgeChanged(w)
+	a.start++
+	finds(t, "it was ordered", func() { judgeChanged(w) })
+	a.tag, a.outcome = 11, outcomeOK
+	finds(t, "it was acknowledged", func() { judgeChanged(w) })
+}
+
+// TestListsAlike: a member whose list is not the one behind its ordinal is found.
+func TestListsAlike(t *testing.T) {
+	w := &world{truth: &truth{}}
+	w.swarm.members = 2
+	j := &joins{w: w, spares: 1, changed: newChanged()}
+	w.truth.voting.joins = j
+	l := j.next(nil, &definition{ordinal: 3,
+		member: semantics.Membership{Does: semantics.AddsMember, Name: nameOf(3), Address: addressOf(3)}})
+	j.extends(3, l)
+	e, err := engine.New(engine.Options{Member: 1, Incarnation: 1, Position: engine.Position{Member: 1, Ordinal: 2},
+		Order: ordering.Options{Storage: newDisk(2).view}})
+	must(err)
+	m := &member{w: w, id: 1, db: newDatabase(w, nil, nil), engine: e}
+	j.check(m)
+	m.db.listed = l
+	finds(t, "it has the list of later", func() { j.check(m) })
 }
 
 // finds expects a violation.

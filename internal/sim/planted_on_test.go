@@ -77,6 +77,7 @@ var rare = map[string]uint64{
 	"local-commit-cancelled":  170,
 	"shared-base-ignored":     594,
 	"debt-kept":               406,
+	"removed-keep-each-other": 279,
 	"relied-run-later":        205,
 }
 

@@ -88,11 +88,11 @@ func (o *operator) over() bool { return len(o.jobs) == 0 && o.under == nil }
 // round looks at the cluster, and does what comes next.
 func (o *operator) round() {
 	w := o.j.w
-	if w.phase == phaseQuiet {
-		return
-	}
 	w.after(o.j.rnd.between(5000, 40_000), o.round)
-	if w.phase == phaseMajority || len(o.jobs) == 0 && o.under == nil {
+	if w.phase > phaseMajority {
+		o.switchesOff()
+	}
+	if w.phase == phaseQuiet || w.phase == phaseMajority || len(o.jobs) == 0 && o.under == nil {
 		return
 	}
 	if c := o.under; c != nil {
@@ -111,6 +111,20 @@ func (o *operator) round() {
 	}
 	if o.does(m, &o.jobs[0], v) {
 		o.jobs = o.jobs[1:]
+	}
+}
+
+// switchesOff ends the nodes of members that were removed, have not heard of it, and talk to nobody who could tell
+// them.
+func (o *operator) switchesOff() {
+	j := o.j
+	for _, m := range j.w.members {
+		talks := slices.ContainsFunc(j.w.members, func(o *member) bool { return o != m && o.up && j.talk(m, o) })
+		if m.up && !talks && !j.needed(m) && j.lists(m.db.listed, m.id) {
+			j.w.say("%v: was removed, has not heard of it, and is switched off", m)
+			j.off[m.id] = true
+			m.stop(false)
+		}
 	}
 }
 

@@ -100,8 +100,9 @@ func (t table) verdict() error {
 		}
 		switch state(r) {
 		case "synced", "connected": // which a witness is
-			serving++
-			continue
+			if serving++; reason(r) == "" {
+				continue
+			}
 		case "catching up":
 			serving++
 		}
@@ -110,6 +111,8 @@ func (t table) verdict() error {
 		case why == "":
 		case state(r) == "copying":
 			is += " " + why
+		case strings.HasPrefix(why, "slow"):
+			is += ", " + why
 		default:
 			is += " at " + why
 		}

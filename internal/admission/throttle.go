@@ -53,8 +53,8 @@ func NewThrottle(o Options) *Throttle { return &Throttle{o: o} }
 // Delays is how much a transaction is slowed, and because of which member.
 func (t *Throttle) Delays() (micros int64, because uint32) { return t.delay.Load(), t.because.Load() }
 
-// flowOptions are the limits that the rule goes by.
-func flowOptions(l *config.Limits) flow.Options {
+// FlowOptions are the limits that the rule goes by.
+func FlowOptions(l *config.Limits) flow.Options {
 	or := func(v int) uint64 { return uint64(max(v, 0)) }
 	return flow.Options{Lag: or(l.FlowLag), LagBytes: or(l.FlowLagBytes),
 		DelayMicrosMax: int64(or(l.FlowDelayMaxMs)) * 1000, MinorityPercent: int(or(l.FlowMinorityPercent))}
@@ -67,7 +67,7 @@ func Millis(micros int64) string { return strconv.FormatFloat(float64(micros)/10
 func (t *Throttle) Regulate(in flow.Input) {
 	in.LatencyMicros = t.latency.Load()
 	limits := t.o.Limits()
-	d := flow.Decide(flowOptions(limits), in)
+	d := flow.Decide(FlowOptions(limits), in)
 	if planted != "delay-never-lifted" || d.DelayMicros > 0 {
 		t.delay.Store(d.DelayMicros)
 	}

@@ -25,7 +25,8 @@ func TestThrottle(t *testing.T) {
 	})
 	x.Took(64 * time.Millisecond)
 	lags := func(lag uint64) {
-		x.Regulate(flow.Input{Voters: 2, Synced: []flow.Member{{ID: 1}, {ID: 2, Lag: lag}}})
+		x.Regulate(flow.Input{Voters: 2, Synced: []flow.Member{{ID: 1, Votes: true},
+			{ID: 2, Lag: lag, Votes: true}}})
 	}
 	lags(10_000)
 	lags(10_000)

@@ -45,6 +45,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{o: o, order: order, log: newReplicated(&o), groupCommit: newGroupCommit(),
 		readmits: map[uint32]readmission{}}
 	e.voting = Voting{o: &e.o, order: order, rule: quorum.New(o.GoneTicks, o.Copies)}
+	e.voting.rule.SlowAfter(o.SlowTicks)
 	e.own = newSubmissions(&e.o)
 	e.own.log, e.own.queue, e.own.order = &e.log, &e.queue, order
 	e.queue = schedule{o: &e.o, log: &e.log, pause: order.Pause, busy: func() bool { return len(e.own.owns) > 0 }}

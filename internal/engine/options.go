@@ -19,6 +19,8 @@ type Options struct {
 	// GoneTicks without an answer of it make a voter one that only gets the log, until it is back (package quorum).
 	// Zero: never.
 	GoneTicks int
+	// SlowTicks is for how long a member must be far behind to be judged (quorum.Rule.SlowAfter).
+	SlowTicks int
 	// Copies are how many a commit that is acknowledged is to have at least; zero means quorum.Copies. With one, the
 	// last member goes on alone.
 	Copies int

@@ -29,6 +29,9 @@ type Voting struct {
 	rule  *quorum.Rule
 	fixed bool
 	list  List
+	paces map[uint32]quorum.Pace
+	told  []quorum.Slow
+	leads bool // the rule is asked
 	first bool // see First
 	hands int  // ticks for which a leader has handed over that is not to lead
 }
@@ -66,9 +69,13 @@ func (v *Voting) tick() {
 		return // who votes alone leads again
 	case leader != v.o.Member || v.o.GoneTicks <= 0 && v.list.Members == nil || v.fixed && !alone:
 		v.rule.Reset()
-		v.hands, v.first = 0, false
+		v.hands, v.first, v.leads = 0, false, false
 		return
 	}
+	if !v.leads {
+		v.rule.Inherit(v.told)
+	}
+	v.leads = true
 	peers, settled := v.peers()
 	if !settled && !alone {
 		return
@@ -87,7 +94,7 @@ func (v *Voting) peers() (list []quorum.Peer, settled bool) {
 	for _, p := range all {
 		list = append(list, quorum.Peer{Member: p.Member, Voter: p.Voter, Silent: p.Silent, Lag: p.Lag,
 			Role: v.role(p.Member), Leaves: slices.Contains(v.list.Gone, p.Member),
-			Stops: slices.Contains(v.list.Stops, p.Member)})
+			Stops: slices.Contains(v.list.Stops, p.Member), Pace: v.paces[p.Member]})
 	}
 	return list, settled
 }
@@ -143,16 +150,16 @@ func (v *Voting) handsOver(to uint32) bool {
 	return true
 }
 
-// retires has a leader that is no member any more, or is never to vote, hand over, and reports whether it does nothing
-// else. If there is nobody who could lead, or nobody does, it goes by the rule first.
+// retires has a leader that is no member any more, is never to vote, or is far too slow, hand over, and reports whether
+// it does nothing else. If there is nobody who could lead, or nobody does, it goes by the rule first.
 func (v *Voting) retires(peers []quorum.Peer) bool {
-	if !slices.Contains(v.list.Gone, v.o.Member) && !v.role(v.o.Member).Learner {
+	leaves := func(p quorum.Peer) bool { return p.Leaves || p.Learner || v.rule.IsSlow(p.Member) }
+	if !slices.ContainsFunc(peers, func(p quorum.Peer) bool { return p.Member == v.o.Member && leaves(p) }) {
 		return false
 	}
 	var heir *quorum.Peer
 	for i := range peers {
-		p := &peers[i]
-		if p.Voter && !p.Leaves && !p.Learner && !p.Witness && (heir == nil || p.Silent < heir.Silent) {
+		if p := &peers[i]; p.Voter && !leaves(*p) && !p.Witness && (heir == nil || p.Silent < heir.Silent) {
 			heir = p
 		}
 	}

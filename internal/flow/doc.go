@@ -15,6 +15,7 @@
 //	    DelayMicrosMax.
 //	F3  A member that is not needed for the fastest majority delays by no more than
 //	    MinorityPercent of throughput: a majority that keeps up is never stopped for it.
+//	F5  A member that is far too slow delays only where it is needed for a majority of those who vote.
 //	F4  A decision names the member it was made for.
 //
 // What it does not do: measure, wait, know time or sessions.

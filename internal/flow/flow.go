@@ -21,11 +21,13 @@ type Options struct {
 type Member struct {
 	ID            uint32
 	Lag, LagBytes uint64
+	Votes         bool
+	Slow          bool // it is far too slow (package quorum): nobody waits for it who can do without
 }
 
 // Input is the situation.
 type Input struct {
-	// Voters is how many members the cluster has, away or not.
+	// Voters is how many members vote, away or not.
 	Voters int
 	// Synced are the members that count (F1), the deciding one included if it is synced.
 	Synced []Member
@@ -46,17 +48,29 @@ type Decision struct {
 // that it settles instead of swinging between two gossips.
 const fullAt = 4
 
-// Decide applies the rule: the member that limits the fastest majority delays up to
-// DelayMicrosMax; the slowest of all up to its share. The longer delay counts.
+// Decide applies the rule: the member that limits the fastest majority of those who vote delays up to DelayMicrosMax;
+// the slowest of all that are not far too slow up to its share. The longer delay counts.
 func Decide(o Options, in Input) Decision {
-	if len(in.Synced) == 0 {
-		return Decision{}
-	}
 	byLag := slices.Clone(in.Synced)
 	slices.SortStableFunc(byLag, func(a, b Member) int { return cmp.Compare(o.load(a), o.load(b)) })
-	needed, slowest := byLag[min(in.Voters/2, len(byLag)-1)], byLag[len(byLag)-1]
-	if planted == "lag-of-majority-ignored" {
-		needed = byLag[0]
+	var vote, fast []Member // who counts for a majority, who is waited for beyond one
+	for _, m := range byLag {
+		if m.Votes {
+			vote = append(vote, m)
+		}
+		if !m.Slow {
+			fast = append(fast, m)
+		}
+	}
+	var needed, slowest Member
+	if len(vote) > 0 {
+		needed = vote[min(in.Voters/2, len(vote)-1)]
+		if planted == "lag-of-majority-ignored" {
+			needed = vote[0]
+		}
+	}
+	if len(fast) > 0 {
+		slowest = fast[len(fast)-1]
 	}
 	d, share := o.delay(needed), min(o.delay(slowest), o.share(in.LatencyMicros))
 	switch {
@@ -78,6 +92,9 @@ func (o *Options) load(m Member) float64 {
 	}
 	return max(part(m.Lag, o.Lag), part(m.LagBytes, o.LagBytes))
 }
+
+// Load is a member's lag, per mille of the limit.
+func (o *Options) Load(m Member) int { return int(min(1000*o.load(m), 1<<30)) }
 
 // delay is F2.
 func (o *Options) delay(m Member) int64 {

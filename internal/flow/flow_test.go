@@ -10,7 +10,7 @@ var standard = Options{Lag: 1000, LagBytes: 1 << 20, DelayMicrosMax: 50_000, Min
 
 func lags(l ...uint64) (ms []Member) {
 	for i, v := range l {
-		ms = append(ms, Member{ID: uint32(i + 1), Lag: v})
+		ms = append(ms, Member{ID: uint32(i + 1), Lag: v, Votes: true})
 	}
 	return ms
 }
@@ -45,12 +45,47 @@ func TestDecide(t *testing.T) {
 			Decision{}},
 		{"one in the majority is hardly late, another is later", standard, 3, lags(0, 1050, 90_000), 4000,
 			Decision{1000, 3}},
-		{"bytes", standard, 3, []Member{{1, 0, 0}, {2, 3, 5 << 20}, {3, 2, 9 << 20}}, 4000, Decision{50_000, 2}},
-		{"bytes of one", standard, 3, []Member{{1, 0, 0}, {2, 3, 0}, {3, 2, 9 << 20}}, 4000, Decision{1000, 3}},
+		{"bytes", standard, 3, []Member{{1, 0, 0, true, false}, {2, 3, 5 << 20, true, false},
+			{3, 2, 9 << 20, true, false}}, 4000, Decision{50_000, 2}},
+		{"bytes of one", standard, 3, []Member{{1, 0, 0, true, false}, {2, 3, 0, true, false},
+			{3, 2, 9 << 20, true, false}}, 4000, Decision{1000, 3}},
 	} {
 		if got := Decide(c.o, Input{Voters: c.voters, Synced: c.members, LatencyMicros: c.latency}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestSlow: nobody is delayed for a member that is far too slow, or does not vote, but for its share if it is not slow;
+// unless it is needed for a majority of those who vote (F5).
+func TestSlow(t *testing.T) {
+	of := func(m Member, votes, slow bool) Member { m.Votes, m.Slow = votes, slow; return m }
+	l := lags(0, 10, 90_000, 80_000)
+	for _, c := range []struct {
+		name    string
+		voters  int
+		members []Member
+		want    Decision
+	}{
+		{"one of three is slow, and votes", 3, []Member{l[0], l[1], of(l[2], true, true)}, Decision{}},
+		{"it does not vote", 2, []Member{l[0], l[1], of(l[2], false, true)}, Decision{}},
+		{"a learner that is not slow", 2, []Member{l[0], l[1], of(l[2], false, false)}, Decision{1000, 3}},
+		{"another one lags as well", 3, []Member{l[0], l[1], of(l[2], false, true), l[3]}, Decision{1000, 4}},
+		{"one of three is away: the slow one is needed", 3, []Member{l[0], of(l[2], true, true)},
+			Decision{50_000, 3}},
+		{"one of three is away, and the slow one does not vote", 3, []Member{l[0], l[1], of(l[2], false, true)},
+			Decision{}},
+		{"nobody who votes has told", 3, []Member{of(l[2], false, true)}, Decision{}},
+	} {
+		if got := Decide(standard, Input{c.voters, c.members, 4000}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	if got := standard.Load(Member{Lag: 1500, LagBytes: 1 << 20}); got != 1500 {
+		t.Errorf("of a limit and a half the load is %d", got)
+	}
+	if got := standard.Load(Member{Lag: 1 << 63}); got != 1<<30 {
+		t.Errorf("of very much the load is %d", got)
 	}
 }
 
@@ -66,7 +101,7 @@ func TestBounds(t *testing.T) {
 			LatencyMicros: rapid.Int64Range(0, 10_000).Draw(t, "latency")}
 		keepUp := 0
 		for id := range rapid.IntRange(0, in.Voters).Draw(t, "synced") {
-			m := Member{uint32(id + 1), lag.Draw(t, "lag"), lag.Draw(t, "lagBytes")}
+			m := Member{uint32(id + 1), lag.Draw(t, "lag"), lag.Draw(t, "lagBytes"), true, false}
 			in.Synced = append(in.Synced, m)
 			if o.load(m) <= 1 {
 				keepUp++

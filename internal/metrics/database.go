@@ -21,22 +21,24 @@ type Database struct {
 
 // Member is where this member is in the order.
 type Member struct {
-	Ready    Gauge   `name:"member_ready" help:"Whether clients of the database are served, as 1 or 0."`
-	Synced   Gauge   `name:"member_synced" help:"Whether the member has caught up, as 1 or 0."`
-	Halted   Gauge   `name:"member_halted" help:"Whether an entry cannot be carried out here, as 1 or 0."`
-	Leads    Gauge   `name:"member_leads" help:"Whether the member leads the order, as 1 or 0."`
-	Reached  Gauge   `name:"members_reached" help:"Members that are heard, this one included."`
-	Voters   Gauge   `name:"members_voting" help:"Members that vote on the order."`
-	Members  Gauge   `name:"members" help:"Members of the cluster."`
-	Differs  Gauge   `name:"member_differing_tables" help:"Tables found to differ from other members'."`
-	Ordinal  Gauge   `name:"order_ordinal" show:"ordinal" help:"Last place in the order that is known here."`
-	Applied  Gauge   `name:"order_applied" show:"applied" help:"Place up to which all is applied here."`
-	Lag      Gauge   `name:"replication_lag_transactions" help:"Transactions that are ordered and not applied here."`
-	LagBytes Gauge   `name:"replication_lag_bytes" help:"The same in bytes of the order."`
-	LagTime  Span    `name:"replication_lag_seconds" help:"How old is what can be read here, at most."`
-	Sessions Gauge   `name:"sessions" help:"Sessions of the database."`
-	Leaders  Counter `name:"leader_changes_total" help:"How often another leader was heard of."`
-	Handed   Counter `name:"lead_handed_over_total" show:"handed_over" help:"How often the lead was given away."`
+	Ready     Gauge   `name:"member_ready" help:"Whether clients of the database are served, as 1 or 0."`
+	Synced    Gauge   `name:"member_synced" help:"Whether the member has caught up, as 1 or 0."`
+	Halted    Gauge   `name:"member_halted" help:"Whether an entry cannot be carried out here, as 1 or 0."`
+	Slow      Gauge   `name:"member_slow" help:"Whether the leader has found the member far too slow, as 1 or 0."`
+	Leads     Gauge   `name:"member_leads" help:"Whether the member leads the order, as 1 or 0."`
+	Reached   Gauge   `name:"members_reached" help:"Members that are heard, this one included."`
+	Voters    Gauge   `name:"members_voting" help:"Members that vote on the order."`
+	Members   Gauge   `name:"members" help:"Members of the cluster."`
+	Differs   Gauge   `name:"member_differing_tables" help:"Tables found to differ from other members'."`
+	Ordinal   Gauge   `name:"order_ordinal" show:"ordinal" help:"Last place in the order that is known here."`
+	Applied   Gauge   `name:"order_applied" show:"applied" help:"Place up to which all is applied here."`
+	Lag       Gauge   `name:"replication_lag_transactions" help:"Transactions that are ordered and not applied here."`
+	LagBytes  Gauge   `name:"replication_lag_bytes" help:"The same in bytes of the order."`
+	LagTime   Span    `name:"replication_lag_seconds" help:"How old is what can be read here, at most."`
+	Sessions  Gauge   `name:"sessions" help:"Sessions of the database."`
+	Leaders   Counter `name:"leader_changes_total" help:"How often another leader was heard of."`
+	FoundSlow Counter `name:"members_found_slow_total" help:"Members that this one has found far too slow as leader."`
+	Handed    Counter `name:"lead_handed_over_total" show:"handed_over" help:"How often the lead was given away."`
 }
 
 // Log is the member's log, and what comes in and goes out for it.

@@ -56,7 +56,7 @@ func facts(n *Node, database string) (f probe.Facts, known bool) {
 	}
 	s := l.others.peers.Own()
 	f.Starting = !l.course.ready.Load()
-	f.Reach = l.reach()
+	f.Reach, f.Slow = l.reach(), l.others.peers.IsSlow()
 	f.Lag, f.Age = s.Lag.Items, l.others.age.Is(time.Since(l.course.began), s.Applied)
 	if s.Halted != nil {
 		f.Halted = s.Halted.Text()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/peers"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/replica"
@@ -27,6 +29,8 @@ func peersOf(l *life) peers.Options {
 		Details: func() peers.Details {
 			return peers.Details{Differs: differences(l), Version: version.String(), Halted: l.course.halted.Load()}
 		},
+		Voters:    l.order.core.Voters,
+		Flow:      func() flow.Options { return admission.FlowOptions(&l.settled().Limits) },
 		Send:      func(to uint32, status []byte) bool { return l.sendFrame(to, frameStatus, status) },
 		Dismissed: l.course.dismissed.Load,
 	}

@@ -21,7 +21,7 @@ func showOf(l *life) *show.Replica {
 		Node: l.node.metrics, Metrics: &l.metrics, Members: l.config.All, Name: l.name, Leader: l.order.core.Leader,
 		Voters: l.order.core.Voters, Witnesses: l.config.Witnesses, Hears: l.tenure.hears,
 		Ordinal: l.order.core.Ordinal, Applied: l.order.core.Applied, Peer: l.others.peers.Of,
-		Copies:   l.others.peers.Copies,
+		Copies: l.others.peers.Copies, Slow: l.others.peers.Slow,
 		Settings: func() *config.Limits { return &l.settled().Limits },
 		Levels:   func() show.Levels { return levels(l) },
 		Votes:    func() []show.Votes { return votesOf(l.tenure) },
@@ -51,7 +51,7 @@ func votesOf(t *tenure) (list []show.Votes) {
 	}
 	for _, l := range t.all() {
 		v := show.Votes{Database: l.id.database, Voters: l.order.core.Voters(), Expel: expel,
-			Copies: t.node.config.Copies()}
+			Copies: t.node.config.Copies(), Slow: l.others.peers.Slow()}
 		for _, m := range l.config.Everybody() {
 			_, alive := l.others.peers.Of(m.Member)
 			if m.Role == config.Witness && t.hears(m.Member) || alive && l.others.peers.Copies(m.Member) == 0 {

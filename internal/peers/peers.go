@@ -57,6 +57,9 @@ type Options struct {
 	Own     func() replica.Own
 	Details func() Details
 	Send    func(to uint32, status []byte) bool
+	// Voters are who votes, nobody if that is not known; Flow are the limits of flow control.
+	Voters func() []uint32
+	Flow   func() flow.Options
 	// Dismissed reports whether there is nobody left to lead, because all members end the database.
 	Dismissed func() bool
 }
@@ -71,7 +74,9 @@ type Peers struct {
 	table   *replica.Table
 	details map[uint32]Details // what they have told last
 
-	rule *lead.Rule // the core's
+	// The core's:
+	rule *lead.Rule
+	slow map[uint32]time.Time // who is far too slow, since when
 }
 
 // New makes one that has heard of nobody yet.
@@ -317,7 +322,8 @@ func (p *Peers) leads(e *engine.Engine) (in lead.Input) {
 	}
 	for i := range in.Members { // who was demoted votes until that is decided, and gives the lead away
 		m := &in.Members[i]
-		m.Fit = m.Fit && p.o.Config.MayVote(m.ID)
+		_, slow := p.slow[m.ID]
+		m.Fit = m.Fit && !slow && p.o.Config.MayVote(m.ID)
 	}
 	return in
 }
@@ -325,6 +331,7 @@ func (p *Peers) leads(e *engine.Engine) (in lead.Input) {
 // Lead has the rule look at the situation, and hands the lead of the order over if it says so. It runs on the core's
 // goroutine, once in a Interval.
 func (p *Peers) Lead(e *engine.Engine) {
+	p.paces(e)
 	if engine.VotingOf(e).First() {
 		return
 	}
@@ -355,6 +362,6 @@ func (p *Peers) handOver(e *engine.Engine, to uint32, why string) {
 // Flow is what the rule about slow members is asked with, but for the latency.
 func (p *Peers) Flow() (in flow.Input) {
 	own := p.Own()
-	p.with(func(t *replica.Table, now int64) { in = t.Flow(now, own.Status) })
+	p.with(func(t *replica.Table, now int64) { in = t.Flow(now, own.Status, p.o.Voters()) })
 	return in
 }

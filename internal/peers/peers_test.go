@@ -2,11 +2,18 @@ package peers
 
 import (
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/tuttidb/tutti/internal/audit"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/engine"
+	"github.com/tuttidb/tutti/internal/flow"
+	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/replica"
 )
 
@@ -18,6 +25,8 @@ func three(own *replica.Own) *Peers {
 		Own:     func() replica.Own { return *own },
 		Details: func() Details { return Details{Version: "v1", Halted: &Halt{Ordinal: 8, Reason: "here"}} },
 		Send:    func(uint32, []byte) bool { return true },
+		Voters:  func() []uint32 { return nil },
+		Flow:    func() flow.Options { return flow.Options{Lag: 10} },
 	})
 }
 
@@ -192,5 +201,33 @@ func TestWhoCopies(t *testing.T) {
 		if entry, is := p.Lent(); !is || entry != 40 || p.Copies(3) != lender || p.Copies(2) != 0 {
 			t.Errorf("%d, %v is kept, and member 3 copies from %d", entry, is, p.Copies(3))
 		}
+	}
+}
+
+// TestSlow: whom the leader has found far too slow is so here, and counted; this member says it of itself.
+func TestSlow(t *testing.T) {
+	own := replica.Own{Serves: true, Leader: 2, Ordinal: 100, Applied: 9}
+	p := three(&own)
+	p.o.Log, p.o.Metrics = slog.New(slog.DiscardHandler), &metrics.Database{}
+	e, err := engine.New(engine.Options{Member: 1, Incarnation: 1, GoneTicks: 10,
+		Position: engine.Position{Member: 1}, Order: ordering.Options{Storage: raft.NewMemoryStorage()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.paces(e)
+	if p.IsSlow() || p.o.Metrics.Member.Slow.Load() != 0 {
+		t.Error("it is slow, and nobody has said so")
+	}
+	p.put(2, Status{Status: replica.Status{State: replica.Synced, Leader: 2,
+		Slow: []replica.Slow{{Member: 1, Times: 1, For: int64(time.Hour)}}}}, 0, 0)
+	p.paces(e)
+	since, is := p.Slow()[1]
+	if !p.IsSlow() || !is || time.Since(since).Round(time.Minute) != time.Hour ||
+		p.o.Metrics.Member.Slow.Load() != 1 || p.o.Metrics.Member.FoundSlow.Load() != 0 {
+		t.Errorf("slow are %v", p.Slow())
+	}
+	p.put(2, Status{Status: replica.Status{State: replica.Synced, Leader: 2}}, 0, 0)
+	if p.paces(e); p.IsSlow() || p.o.Metrics.Member.Slow.Load() != 0 {
+		t.Error("it is slow, and the leader says so no longer")
 	}
 }

@@ -14,6 +14,7 @@ type Facts struct {
 	Starting bool   // it does not serve clients yet
 	Waits    string // for what, if that is known
 	Draining bool   // the node was told to stop
+	Slow     bool   // the leader has found this member far too slow
 	Halted   string // the entry that cannot be carried out here, and why; empty: it is not halted
 
 	replica.Reach
@@ -71,8 +72,8 @@ func bound(w *replica.Want, text string) error {
 
 // refuses says why clients should not be sent here; empty if they should.
 func (f *Facts) refuses(w replica.Want) string {
-	s := replica.Standing{Serves: !f.Starting, Stopping: f.Draining, Halted: f.Halted != "", Reach: f.Reach, Lag: f.Lag,
-		Age: int64(f.Age)}
+	s := replica.Standing{Serves: !f.Starting, Stopping: f.Draining, Halted: f.Halted != "", Slow: f.Slow, Reach: f.Reach,
+		Lag: f.Lag, Age: int64(f.Age)}
 	switch s.Refuses(w) {
 	case replica.IsStopping:
 		return "this node stops"
@@ -87,6 +88,8 @@ func (f *Facts) refuses(w replica.Want) string {
 		return "nobody leads, as far as this member knows"
 	case replica.Minority:
 		return fmt.Sprintf("%d of %d members that vote are heard: no majority", f.Heard, f.Members)
+	case replica.IsSlow:
+		return fmt.Sprintf("this member is far too slow: %d transactions are yet to be applied here", f.Lag)
 	case replica.Lags:
 		return fmt.Sprintf("%d transactions are yet to be applied here, more than %d", f.Lag, *w.LagMax)
 	case replica.Old:

@@ -32,13 +32,18 @@ type Peer struct {
 	Lag    uint64 // entries that it lacks
 	Leaves bool   // it is no member any more
 	Stops  bool   // it has said that it stops
+	Pace   Pace
+
+	slow bool
 }
 
 // Rule is a leader's, from when it leads until it does no longer.
 type Rule struct {
 	goneTicks int
+	slowTicks int
 	copies    int
 	seen      map[uint32]*seen
+	paces     map[uint32]*pacing
 	unsure    bool   // it is not known of everybody whether it has what was delivered
 	first     uint32 // who is to vote alone, or may be; zero if nobody is
 }
@@ -62,12 +67,14 @@ const (
 // New makes a rule by which a member is gone that was silent for so many ticks; zero: none is ever. There are to be so
 // many copies of what is acknowledged, with one there is; zero means Copies.
 func New(goneTicks, copies int) *Rule {
-	return &Rule{goneTicks: goneTicks, copies: cmp.Or(copies, Copies), seen: map[uint32]*seen{}}
+	return &Rule{goneTicks: goneTicks, slowTicks: slowTimes * goneTicks, copies: cmp.Or(copies, Copies),
+		seen: map[uint32]*seen{}, paces: map[uint32]*pacing{}}
 }
 
 // Reset forgets what was seen: this member leads no longer.
 func (r *Rule) Reset() {
 	clear(r.seen)
+	clear(r.paces)
 	r.first = 0
 }
 
@@ -80,6 +87,8 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		r.look(p)
 		r.unsure = r.unsure || r.seen[p.Member].keeps == keepsPerhaps
 	}
+	r.watch(peers)
+	spare := r.spare(peers)
 	var good []Peer // who can vote
 	voters, gone, members := 0, 0, 0
 	for _, p := range peers {
@@ -87,6 +96,8 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		if may {
 			members++
 		}
+		p.slow = r.IsSlow(p.Member)
+		may = may && !(spare && p.slow)
 		is := r.gone(p) || !may
 		if p.Voter {
 			voters++
@@ -226,13 +237,14 @@ func (r *Rule) back(p Peer) bool {
 	return s.present >= long<<min(max(s.times-1, 0), doublingsMax) && p.Lag <= LagMax
 }
 
-// chosen are n of those who can vote: the leader, then who has the higher rank, who has a database, who votes already,
-// and who has the lowest number.
+// chosen are n of those who can vote: the leader, then who is not slow, who has the higher rank, who has a database, who
+// votes already, and who has the lowest number.
 func chosen(leader uint32, good []Peer, n int) []Peer {
 	good = slices.Clone(good)
 	slices.SortFunc(good, func(a, b Peer) int {
-		return cmp.Or(second(a.Member != leader, b.Member != leader), cmp.Compare(b.Rank, a.Rank),
-			second(a.Witness, b.Witness), second(!a.Voter, !b.Voter), cmp.Compare(a.Member, b.Member))
+		return cmp.Or(second(a.Member != leader, b.Member != leader), second(a.slow, b.slow),
+			cmp.Compare(b.Rank, a.Rank), second(a.Witness, b.Witness), second(!a.Voter, !b.Voter),
+			cmp.Compare(a.Member, b.Member))
 	})
 	return good[:n]
 }

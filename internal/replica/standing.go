@@ -45,6 +45,7 @@ type Standing struct {
 	Serves   bool // clients, by now
 	Stopping bool
 	Halted   bool
+	Slow     bool // far too slow, as the leader has found
 	Reach
 	Lag uint64 // transactions that are ordered and not applied there
 	Age int64  // of what is read there, at most
@@ -68,11 +69,13 @@ const (
 	IsStarting
 	Leaderless
 	Minority
+	IsSlow
 	Lags
 	Old
 )
 
-// Refuses says why clients should not be sent to a member (RE8).
+// Refuses says why clients should not be sent to a member (RE8). One that is far too slow is good for reads with a bound
+// that it keeps.
 func (s *Standing) Refuses(w Want) Refusal {
 	switch {
 	case s.Stopping:
@@ -85,6 +88,8 @@ func (s *Standing) Refuses(w Want) Refusal {
 		return Leaderless
 	case !w.Reads && 2*s.Heard <= s.Members && planted != "ready-without-majority":
 		return Minority
+	case s.Slow && (!w.Reads || w.LagMax == nil && w.AgeMax == nil):
+		return IsSlow
 	case w.LagMax != nil && s.Lag > *w.LagMax && planted != "lag-unbounded":
 		return Lags
 	case w.AgeMax != nil && s.Age > *w.AgeMax:

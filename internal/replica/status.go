@@ -38,6 +38,9 @@ type Status struct {
 	At   int64 `json:"at,omitempty"`
 	Ways []Way `json:"ways,omitempty"`
 
+	// Slow are the members that are far too slow, if it leads.
+	Slow []Slow `json:"slow,omitempty"`
+
 	Lag Lag `json:"-"` // reckoned where it arrives
 }
 

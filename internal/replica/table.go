@@ -25,8 +25,10 @@ type Table struct {
 	rows     []row // of the other members
 	end      End   // the furthest that anybody has told
 	caughtUp bool  // this member has been near the end of the order once
+	slow     []slow
 
 	incarnation uint64 // this member's, as it told it last
+	leader      uint32 // likewise
 }
 
 // row is what is known of one member.
@@ -91,6 +93,9 @@ func (t *Table) Hear(now int64, member uint32, s Status, ordinal, volume uint64)
 	}
 	r.status, r.at, r.heard, r.up = s, now, true, true
 	t.measure(now, r, &s)
+	if member == t.leader && s.Leader == member {
+		t.told(now, s.Slow)
+	}
 	t.end.Ordinal, t.end.Volume = max(t.end.Ordinal, s.Ordinal), max(t.end.Volume, s.Volume)
 	return true
 }
@@ -148,10 +153,10 @@ func (t *Table) links(now int64) (n int) {
 	return n
 }
 
-// Synced lists the other members that are alive and synced, in ascending order.
+// Synced lists the other members that are alive and synced, and not far too slow, in ascending order.
 func (t *Table) Synced(now int64) (members []uint32) {
 	for i := range t.rows {
-		if r := &t.rows[i]; r.status.State == Synced && r.within(now, t.o.Silent) {
+		if r := &t.rows[i]; r.status.State == Synced && r.within(now, t.o.Silent) && !t.isSlow(r.member) {
 			members = append(members, r.member)
 		}
 	}
@@ -266,7 +271,9 @@ func (t *Table) Tell(now int64, o Own) Status {
 	s := Status{Incarnation: o.Incarnation, Ordinal: o.Ordinal, Applied: o.Applied, Leader: o.Leader,
 		Volume: o.Volume, VolumeApplied: o.VolumeApplied, DelayMicros: o.DelayMicros, Because: o.Because,
 		Clients: o.Clients, Hears: t.Hears(now), Links: t.links(now), Lent: o.Lent, At: now, Ways: t.tellWays(now)}
-	t.incarnation = o.Incarnation
+	if t.incarnation, t.leader = o.Incarnation, o.Leader; o.Leader == t.o.Self {
+		s.Slow = t.Slow(now)
+	}
 	end := t.End(now)
 	s.Lag = s.behind(end.Ordinal, end.Volume)
 	near := t.caughtUp || s.Lag.Items <= t.o.NearItems && s.Lag.Bytes <= t.o.NearBytes
@@ -307,12 +314,18 @@ func (t *Table) Lead(now int64, own Status, leads bool, votes func(member uint32
 	return in
 }
 
-// Flow is the situation that the rule about slow members is asked with, but for the latency.
-func (t *Table) Flow(now int64, own Status) flow.Input {
-	in := flow.Input{Voters: len(t.o.Members)}
+// Flow is the situation that the rule about slow members is asked with, but for the latency. Voters are who votes; none:
+// that is not known.
+func (t *Table) Flow(now int64, own Status, voters []uint32) flow.Input {
+	var in flow.Input
 	t.each(now, &own, func(m uint32, s *Status, alive bool) {
+		votes := len(voters) == 0 || slices.Contains(voters, m)
+		if votes {
+			in.Voters++
+		}
 		if (alive || planted == "gone-slow-writers") && s.State == Synced {
-			in.Synced = append(in.Synced, flow.Member{ID: m, Lag: s.Lag.Items, LagBytes: s.Lag.Bytes})
+			in.Synced = append(in.Synced, flow.Member{ID: m, Lag: s.Lag.Items, LagBytes: s.Lag.Bytes, Votes: votes,
+				Slow: t.isSlow(m) && planted != "slow-waited-for"})
 		}
 	})
 	return in

@@ -259,12 +259,16 @@ func TestLeadAndFlow(t *testing.T) {
 	if in.Members[0].Links != 2 || in.Members[1].Links != 2 {
 		t.Errorf("%+v", in.Members)
 	}
-	f := x.Flow(2, own)
-	if want := []flow.Member{{ID: 1, Lag: 1}, {ID: 2, Lag: 5}, {ID: 3, Lag: 6}}; !slices.Equal(f.Synced, want) ||
+	f := x.Flow(2, own, nil)
+	if want := []flow.Member{{ID: 1, Lag: 1, Votes: true}, {ID: 2, Lag: 5, Votes: true},
+		{ID: 3, Lag: 6, Votes: true}}; !slices.Equal(f.Synced, want) ||
 		f.Voters != 3 {
 		t.Errorf("%+v", f)
 	}
-	if f = x.Flow(31, own); len(f.Synced) != 1 {
+	if f = x.Flow(2, own, []uint32{2, 3, 9}); f.Voters != 2 || f.Synced[0].Votes || !f.Synced[1].Votes {
+		t.Errorf("%+v where this member does not vote", f)
+	}
+	if f = x.Flow(31, own, nil); len(f.Synced) != 1 {
 		t.Errorf("%+v when the others are silent", f.Synced)
 	}
 	x.Hear(3, 2, Status{State: Synced, Links: 2}, 0, 0)

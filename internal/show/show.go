@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/config"
@@ -30,6 +31,7 @@ type Replica struct {
 	Applied   func() uint64
 	Peer      func(member uint32) (s peers.Status, alive bool)
 	Copies    func(member uint32) (from uint32) // whose database a member copies now; zero: nobody's
+	Slow      func() map[uint32]time.Time       // who is far too slow, since when
 	Settings  func() *config.Limits
 	Levels    func() Levels
 	Votes     func() []Votes
@@ -55,13 +57,14 @@ type Database struct {
 var columns = map[string][]string{
 	"status": {"member", "address", "role", "state", "ordinal", "applied", "lag", "throttle_ms", "because_of", "reason",
 		"differs", "version"},
-	"members":   {"number", "member", "address", "clients", "role", "rank", "site"},
+	"members":   {"number", "member", "address", "clients", "role", "rank", "site", "slow"},
 	"databases": {"database", "number", "state", "leader", "ordinal", "applied", "sessions"},
-	"votes":     {"database", "number", "member", "votes", "there", "expel_after", "min_copies", "role", "rank"},
-	"counters":  {"name", "value"},
-	"metrics":   {"name", "labels", "value", "help"},
-	"waits":     {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},
-	"limits":    {"limit", "max", "now", "reached"},
+	"votes": {"database", "number", "member", "votes", "there", "expel_after", "min_copies", "role", "rank",
+		"slow"},
+	"counters": {"name", "value"},
+	"metrics":  {"name", "labels", "value", "help"},
+	"waits":    {"wait", "who", "for", "most", "then", "waiting", "waits", "seconds"},
+	"limits":   {"limit", "max", "now", "reached"},
 }
 
 // ShowColumns names the columns of Show's answer.
@@ -87,7 +90,7 @@ func (r *Replica) Show(name string) session.Result {
 	case "members":
 		for _, m := range r.everybody() {
 			out.Rows = append(out.Rows, []string{strconv.FormatUint(uint64(m.Member), 10), m.Name, m.Address, m.Clients,
-				role(m), strconv.Itoa(m.Rank), m.Site})
+				role(m), strconv.Itoa(m.Rank), m.Site, r.slowIn(m.Member)})
 		}
 	case "databases":
 		out.Rows = r.databases()
@@ -125,7 +128,7 @@ func role(m config.Member) string {
 
 // status has one row per member.
 func (r *Replica) status() (rows [][]string) {
-	leader, voters, known, differs := r.Leader(), r.Voters(), r.Ordinal(), r.differs()
+	leader, voters, known, differs, slow := r.Leader(), r.Voters(), r.Ordinal(), r.differs(), r.Slow()
 	for _, m := range r.Members() {
 		s, alive := r.Peer(m.Member)
 		role := "follower"
@@ -144,7 +147,7 @@ func (r *Replica) status() (rows [][]string) {
 				differs[m.Member], ""})
 			continue
 		}
-		because, why := "", ""
+		because, why := "", slowSince(slow, m.Member)
 		if s.Because != 0 {
 			because = r.Name(s.Because)
 		}

@@ -54,7 +54,7 @@ func shown(t *testing.T) *Replica {
 			s, ok := known[member]
 			return s, ok
 		},
-		Copies: func(uint32) uint32 { return 0 },
+		Copies: func(uint32) uint32 { return 0 }, Slow: func() map[uint32]time.Time { return nil },
 		Votes: func() []Votes {
 			return []Votes{{Database: "x", Voters: []uint32{1, 3}, There: []uint32{1, 2}, Expel: 10 * time.Second,
 				Copies: 1},
@@ -124,7 +124,7 @@ func TestStatus(t *testing.T) {
 
 // TestMembers: the list, with roles, ranks and sites.
 func TestMembers(t *testing.T) {
-	const want = "[[1 a  a:1 voter 0 ] [2 b   voter 0 ] [3 c   learner -1 far] [4 w w:1  witness 0 ]]"
+	const want = "[[1 a  a:1 voter 0  ] [2 b   voter 0  ] [3 c   learner -1 far ] [4 w w:1  witness 0  ]]"
 	if got := fmt.Sprint(shown(t).Show("members").Rows); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -132,11 +132,35 @@ func TestMembers(t *testing.T) {
 
 // TestVotes: who votes in which database, and who is there.
 func TestVotes(t *testing.T) {
-	const want = "[[x 1 a yes yes 10s 1 voter 0] [x 2 b no yes 10s 1 voter 0] [x 3 c yes no 10s 1 learner -1] " +
-		"[x 4 w no no 10s 1 witness 0] [y 1 a no no never 0 voter 0] [y 2 b no no never 0 voter 0] " +
-		"[y 3 c no no never 0 learner -1] [y 4 w no no never 0 witness 0]]"
+	const want = "[[x 1 a yes yes 10s 1 voter 0 ] [x 2 b no yes 10s 1 voter 0 ] [x 3 c yes no 10s 1 learner -1 ] " +
+		"[x 4 w no no 10s 1 witness 0 ] [y 1 a no no never 0 voter 0 ] [y 2 b no no never 0 voter 0 ] " +
+		"[y 3 c no no never 0 learner -1 ] [y 4 w no no never 0 witness 0 ]]"
 	if got := fmt.Sprint(shown(t).Show("votes").Rows); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestSlow: a member that is far too slow is, in whichever database, since when it was found to be.
+func TestSlow(t *testing.T) {
+	r, at := shown(t), map[uint32]time.Time{1: time.Date(2026, 11, 29, 21, 2, 3, 0, time.FixedZone("", 3600))}
+	const since = "slow since 2026-11-29 20:02:03Z"
+	r.Slow = func() map[uint32]time.Time { return at }
+	one := r.Votes()[0]
+	one.Slow = at
+	both := []Votes{one, {Database: "y"}}
+	r.Votes = func() []Votes { return both }
+	if got := r.Show("status").Rows; got[0][9] != since || strings.Contains(got[1][9], "slow") {
+		t.Errorf("%q", got)
+	}
+	if got := r.Show("votes").Rows; got[0][9] != since || got[1][9] != "" || got[4][9] != "" {
+		t.Errorf("%q", got)
+	}
+	if got := r.Show("members").Rows; got[0][7] != "x: "+since || got[1][7] != "" {
+		t.Errorf("%q", got)
+	}
+	both = both[:1]
+	if got := r.Show("members").Rows[0][7]; got != since {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tuttidb/tutti/internal/admission"
 	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/flow"
 	"github.com/tuttidb/tutti/internal/metrics"
 	"github.com/tuttidb/tutti/internal/replica"
@@ -58,12 +59,14 @@ func (p *peers) regulate() {
 	}
 	m, w := p.m, p.m.w
 	own := p.table.Tell(w.now, p.own())
-	p.throttle.Regulate(p.table.Flow(w.now, own))
+	p.throttle.Regulate(p.table.Flow(w.now, own, engine.VotingOf(m.engine).Voters()))
 	delay, because := p.throttle.Delays()
 	o := w.swarm.flow()
 	switch {
 	case delay > haste*o.DelayMicrosMax:
 		w.violation("%v: slows by %d µs", m, delay)
+	case p.waitsForSlow(because, &own, o.Lag):
+		w.violation("%v: slows because of member %d, which is far too slow, and a majority keeps up", m, because)
 	case because != 0 && because != m.id && w.now-p.arrived[because-1].at >= silentMicros:
 		w.violation("%v: slows because of member %d, of which nothing has come for %d µs", m, because,
 			w.now-p.arrived[because-1].at)
@@ -72,21 +75,27 @@ func (p *peers) regulate() {
 	}
 }
 
-// majorityLags is by how much the fastest majority lags, as far as the member has heard.
+// majorityLags is by how much the fastest majority of those who vote lags, as far as the member has heard.
 func (p *peers) majorityLags(own *replica.Status) uint64 {
 	var lags []uint64
-	if own.State == replica.Synced {
-		lags = append(lags, own.Lag.Items)
-	}
-	for _, id := range p.table.Synced(p.m.w.now) {
-		s, _ := p.table.Of(p.m.w.now, id)
-		lags = append(lags, s.Lag.Items)
+	data := 0
+	for _, id := range engine.VotingOf(p.m.engine).Voters() {
+		s, alive := p.table.Of(p.m.w.now, id)
+		if id == p.m.id {
+			s, alive = *own, true
+		}
+		if alive && s.State == replica.Synced {
+			lags = append(lags, s.Lag.Items)
+		}
+		if slices.Contains(p.all, id) {
+			data++
+		}
 	}
 	if len(lags) == 0 {
 		return 0
 	}
 	slices.SortFunc(lags, cmp.Compare[uint64])
-	return lags[min(len(p.all)/2, len(lags)-1)]
+	return lags[min(data/2, len(lags)-1)]
 }
 
 // took tells the throttle how long a transaction has waited for the log's yes.
@@ -121,7 +130,7 @@ func (p *peers) delay() int64 {
 		}
 		return d / haste
 	}
-	in := p.table.Flow(m.w.now, p.table.Tell(m.w.now, p.own()))
+	in := p.table.Flow(m.w.now, p.table.Tell(m.w.now, p.own()), engine.VotingOf(m.engine).Voters())
 	in.LatencyMicros = latencyMicros
 	d := flow.Decide(m.w.swarm.flow(), in)
 	if d.DelayMicros > 0 {

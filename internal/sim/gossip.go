@@ -81,6 +81,7 @@ func (p *peers) gossip() {
 		w.net.told[m.id-1] = max(w.net.told[m.id-1], s.Applied)
 		p.check()
 		p.regulate()
+		p.pace(s)
 		p.stands(&s)
 		to, why := p.rule.Next(p.table.Lead(w.now, s, leads, engine.VotingOf(m.engine).Votes, m.engine.Wrote))
 		if engine.VotingOf(m.engine).First() {

@@ -93,7 +93,7 @@ func (m *member) start() {
 	s := &m.w.swarm
 	e, err := engine.New(engine.Options{
 		Member: m.id, Incarnation: known, Position: p, Checkpoint: from, GoneTicks: m.w.truth.voting.goneTicks,
-		Copies:        m.w.truth.voting.copies,
+		Copies: m.w.truth.voting.copies, SlowTicks: slowTicks,
 		Order:         ordering.Options{Storage: m.disk.view},
 		Certify:       certify.Options{KeysMax: s.keysMax},
 		GroupItemsMax: s.groupItems, BatchItemsMax: s.batchItems, BatchBytesMax: s.batchBytes, BatchesInflightMax: s.batchesInflight,

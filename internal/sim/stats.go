@@ -38,6 +38,7 @@ type memberStats struct {
 	// Of spares: runs with some; those that came to serve, and to vote; members that were replaced, that the order
 	// dropped, and that have ended since.
 	Spared, Joined, Seated, Replaced, Dropped, Left int
+	Slow, Recovered, SlowDemoted                    int // found far too slow; well again; slow ones that stopped voting
 }
 
 // netStats counts frames between members.

@@ -44,8 +44,9 @@ func newVoting(w *world) voting {
 	if v.otherwise(w) {
 		return v
 	}
+	slow := slowDown(w)
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
-	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 {
+	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 || slow {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
 		v.removal = newRemoval(w)
 	}
@@ -140,6 +141,7 @@ func (v *voting) configured(m *member, list []ordering.Configured) {
 			m.w.violation("%v: entry %d changes who votes, and did so at nobody else", m, c.Index)
 		case !known:
 			v.joins.configured(v.joins.newestOf(v.decided), c.State, c.Index)
+			m.peers.demotes(v.voted(m), c.State)
 			v.decided = append(v.decided, c)
 			m.w.stats.Members.Configured++
 		case !sameConfiguration(v.decided[i].State, c.State):

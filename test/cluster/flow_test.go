@@ -16,6 +16,16 @@ import (
 // and talks, but falls behind. The function it returns lets it go on.
 func (c *Cluster) freezeApplier(k int) (thaw func()) {
 	c.tb.Helper()
+	signal := c.appliers(k)
+	signal(syscall.SIGSTOP)
+	thaw = func() { signal(syscall.SIGCONT) }
+	c.tb.Cleanup(thaw)
+	return thaw
+}
+
+// appliers finds these backends, and returns what sends them a signal.
+func (c *Cluster) appliers(k int) (signal func(syscall.Signal)) {
+	c.tb.Helper()
 	var pids []int
 	for _, text := range strings.Split(c.Connect(k).Get(
 		"SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'tutti applier%' AND datname = "+
@@ -26,15 +36,11 @@ func (c *Cluster) freezeApplier(k int) (thaw func()) {
 		}
 		pids = append(pids, pid)
 	}
-	signal := func(sig syscall.Signal) {
+	return func(sig syscall.Signal) {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, sig) // it may be gone
 		}
 	}
-	signal(syscall.SIGSTOP)
-	thaw = func() { signal(syscall.SIGCONT) }
-	c.tb.Cleanup(thaw)
-	return thaw
 }
 
 // memberStatus is a row of SHOW tutti.status.

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tuttidb/tutti/internal/config"
+	"github.com/tuttidb/tutti/internal/process"
+)
+
+// brake has the backends that apply what is ordered at node k run for a hundredth of the time only. The function it
+// returns ends that.
+func (c *Cluster) brake(k int) (release func()) {
+	signal := c.appliers(k)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer signal(syscall.SIGCONT)
+		for {
+			signal(syscall.SIGSTOP)
+			select {
+			case <-stop:
+				return
+			case <-time.After(500 * time.Millisecond):
+			}
+			signal(syscall.SIGCONT)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	var once sync.Once
+	release = func() { once.Do(func() { close(stop); <-done }) }
+	c.tb.Cleanup(release)
+	return release
+}
+
+// within is soon, within so long.
+func (c *Cluster) within(d time.Duration, is func() bool, instead func() string) {
+	c.tb.Helper()
+	for deadline := time.Now().Add(d); !is(); time.Sleep(pollInterval) {
+		if time.Now().After(deadline) {
+			c.tb.Fatal(instead())
+		}
+	}
+}
+
+// writers are clients of nodes 1 and 2 that insert, one row after the other.
+type writers struct {
+	rows atomic.Int64
+	stop chan struct{}
+	all  sync.WaitGroup
+}
+
+// write begins.
+func (c *Cluster) write(table string, clients int) *writers {
+	w := &writers{stop: make(chan struct{})}
+	for i := range clients {
+		s := c.Connect(1 + i%2)
+		w.all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-w.stop:
+					return
+				default:
+				}
+				if err := s.Try(fmt.Sprintf("INSERT INTO %s VALUES (%d)", table, 1_000_000*i+n)); err != nil {
+					c.tb.Errorf("client %d, row %d: %v", i, n, err)
+					return
+				}
+				w.rows.Add(1)
+			}
+		})
+	}
+	return w
+}
+
+// rate is how many rows they insert in a second.
+func (w *writers) rate(d time.Duration) float64 {
+	was := w.rows.Load()
+	time.Sleep(d)
+	return float64(w.rows.Load()-was) / d.Seconds()
+}
+
+// end is how many rows they have inserted.
+func (w *writers) end() int64 {
+	close(w.stop)
+	w.all.Wait()
+	return w.rows.Load()
+}
+
+// TestFarTooSlow: of four nodes one applies far more slowly than the others write. They are slowed for it, until it is
+// found to be far too slow: it stops voting, and they are as fast as before. Who is connected there is told no more than
+// it has applied. When it has caught up and kept up, it votes again.
+func TestFarTooSlow(t *testing.T) {
+	c := Start(t, 4, func(_ int, c *config.Config) {
+		c.ExpelAfter = "2s" // so it takes a minute
+		c.Limits.FlowLag, c.Limits.FlowDelayMaxMs, c.Limits.FlowMinorityPercent = 100, 100, 70
+	})
+	s := c.Connect(1)
+	slow := 3
+	if c.Leader() == 3 {
+		slow = 4
+	}
+	name, with, without := c.Node(slow).Config.Self().Name, "vvvv", "vv-v"
+	if slow == 4 {
+		without = "vvv-"
+	}
+	s.Do("CREATE TABLE far_too_slow(k bigint PRIMARY KEY)", "CALL tutti.rank_member('"+name+"', 1)")
+	c.Everywhere("SELECT count(*) FROM far_too_slow", "0")
+	c.voters(1, with)
+	w := c.write("far_too_slow", 4)
+	w.rate(3 * time.Second)
+	before := w.rate(8 * time.Second)
+	release := c.brake(slow)
+	watch := c.Connect(1)
+	c.within(time.Minute, func() bool { return c.status(watch, 1).because == name },
+		func() string { return fmt.Sprintf("node 1 is not slowed for %s: %+v", name, c.status(watch, slow)) })
+	slowed := w.rate(8 * time.Second)
+	if got := c.votes(1); got != with {
+		t.Errorf("it is slow for some seconds, and %s vote", got)
+	}
+	c.within(3*time.Minute, func() bool { return c.votes(1) == without },
+		func() string { return fmt.Sprintf("%s vote, and it is slow: %+v", c.votes(1), c.status(watch, slow)) })
+	w.rate(3 * time.Second)
+	after := w.rate(8 * time.Second)
+	t.Logf("%.0f rows/s before, %.0f slowed, %.0f without it", before, slowed, after)
+	if slowed > 0.8*before || after < 0.7*before {
+		t.Errorf("%.0f rows/s before, %.0f slowed, %.0f without it", before, slowed, after)
+	}
+	if got := c.status(watch, 1); got.because == name {
+		t.Errorf("node 1 is slowed for it: %+v", got)
+	}
+	for _, show := range []string{"status", "members", "votes"} {
+		if got := watch.Get("SHOW tutti." + show); strings.Count(got, "slow since") != 1 {
+			t.Errorf("%s shows %s", show, got)
+		}
+	}
+	if n := c.Connect(slow).Get("SELECT count(*) FROM far_too_slow"); n == "0" {
+		t.Error("it has applied nothing")
+	}
+
+	release()
+	rows := w.end()
+	c.within(time.Minute, func() bool {
+		return c.Connect(slow).Get("SELECT count(*) FROM far_too_slow") == fmt.Sprint(rows)
+	}, func() string { return "it does not catch up" })
+	c.within(3*time.Minute, func() bool { return strings.Contains(c.votes(1)[slow-1:slow], "v") },
+		func() string { return fmt.Sprintf("it has caught up, and %s vote", c.votes(1)) })
+	c.Connect(slow).Do("INSERT INTO far_too_slow VALUES (-1)")
+	c.Everywhere("SELECT count(*) FROM far_too_slow", fmt.Sprint(rows+1))
+	if log := process.Tail(c.Node(slow).LogFile, 1<<20); !strings.Contains(log, "this member is far too slow") {
+		t.Error("its log does not say that it is slow")
+	}
+	c.Check()
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/failure"
 	"github.com/tuttidb/tutti/internal/metrics"
+	"github.com/tuttidb/tutti/internal/ordering"
 	"github.com/tuttidb/tutti/internal/process"
 	"github.com/tuttidb/tutti/internal/raftlog"
 	"github.com/tuttidb/tutti/internal/replica"
@@ -48,6 +49,8 @@ type RetentionOptions struct {
 	Metrics *metrics.Database
 	Keep    func() int64 // bytes of the log; negative: all
 	Ready   func() bool  // the database is this member's
+	// Slow: the leader has found this member far too slow.
+	Slow func() bool
 	// Lent is the entry behind which all is kept for members that copy a database, if there are some.
 	Lent       func() (entry uint64, is bool)
 	Disk       *raftlog.Log
@@ -71,6 +74,9 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 		}
 		if !r.o.Ready() {
 			continue // the database may be another's yet
+		}
+		if err := r.tooFar(c); err != nil {
+			return err
 		}
 		asked := r.asked.Load()
 		if (asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep())) && r.small(c) {
@@ -123,6 +129,9 @@ func (r *Retention) checkpoint(ctx context.Context, c *Core) error {
 	taken := time.Since(began)
 	r.rule.Took(p.Index, p.Ordinal)
 	for !r.rule.Storable(c.Applied()) {
+		if err := r.tooFar(c); err != nil {
+			return err
+		}
 		if !process.Sleep(ctx, appliedPoll) {
 			return nil
 		}
@@ -141,6 +150,18 @@ func (r *Retention) checkpoint(ctx context.Context, c *Core) error {
 	r.o.Log.Info("stored a checkpoint", "entry", p.Index, "ordinal", p.Ordinal, "bytes", len(data), "taken", taken,
 		"all", time.Since(began))
 	return nil
+}
+
+// tooFar is the end of a member that is far too slow, and so far behind that its log would grow for ever: it copies
+// another one's database.
+func (r *Retention) tooFar(c *Core) error {
+	leader := c.Leader()
+	if leader == 0 || leader == r.o.Config.Member || !r.rule.TooFar(r.o.Disk, r.o.Keep()) || !r.o.Slow() {
+		return nil
+	}
+	return &explained{&LostError{ordering.Lost{Leader: leader}}, fmt.Sprintf("%s is far too slow: %d bytes of its log "+
+		"are yet to be applied, more than %d times log_retention", r.o.Config.Self().Name,
+		r.o.Disk.BytesAfter(r.saved.Load()), replica.LoanFactor)}
 }
 
 // compact forgets the log up to an entry of which there is a durable checkpoint, or an earlier one.

@@ -157,3 +157,32 @@ func TestExplainLost(t *testing.T) {
 		t.Errorf("nobody can find out who leads: %v", err)
 	}
 }
+
+// TestTooFar: a member that is far too slow copies another one's database when it has too much of the log yet to apply;
+// not one that leads, or that nobody leads, or that is only behind.
+func TestTooFar(t *testing.T) {
+	r, _ := kept(t, 100)
+	slow, keep, c := true, int64(1), &Core{}
+	r.o.Slow, r.o.Keep = func() bool { return slow }, func() int64 { return keep }
+	c.leader.Store(2)
+	err := r.tooFar(c)
+	if lost := (*LostError)(nil); !errors.As(err, &lost) || lost.Leader != 2 ||
+		!strings.Contains(err.Error(), "a is far too slow") {
+		t.Errorf("it ends with %v", err)
+	}
+	is := func(about string) {
+		t.Helper()
+		if err := r.tooFar(c); err != nil {
+			t.Errorf("%s: %v", about, err)
+		}
+	}
+	slow = false
+	is("it is only behind")
+	slow, keep = true, 1<<30
+	is("it keeps little")
+	keep = 1
+	c.leader.Store(1)
+	is("it leads")
+	c.leader.Store(0)
+	is("nobody leads")
+}

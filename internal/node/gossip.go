@@ -29,7 +29,7 @@ func peersOf(l *life) peers.Options {
 		Details: func() peers.Details {
 			return peers.Details{Differs: differences(l), Version: version.String(), Halted: l.course.halted.Load()}
 		},
-		Voters:    l.order.core.Voters,
+		Voters:    func() []uint32 { return l.order.core.Voters() },
 		Flow:      func() flow.Options { return admission.FlowOptions(&l.settled().Limits) },
 		Send:      func(to uint32, status []byte) bool { return l.sendFrame(to, frameStatus, status) },
 		Dismissed: l.course.dismissed.Load,

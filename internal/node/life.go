@@ -359,7 +359,7 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 func retentionOf(l *life) core.RetentionOptions {
 	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.order.disk,
 		ConnString: l.db.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
-		Ready: l.course.ready.Load, Lent: l.others.peers.Lent}
+		Ready: l.course.ready.Load, Lent: l.others.peers.Lent, Slow: l.others.peers.IsSlow}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.

@@ -49,8 +49,8 @@ func (p *Peers) saySlow(member uint32, found bool, own Status) {
 	switch {
 	case found:
 		p.o.Metrics.Member.FoundSlow.Add(1)
-		p.o.Log.Warn("a member is far too slow: it stops voting where enough others can, and writers no longer wait for "+
-			"it. When it has caught up and kept up for a while, it votes again", "member", p.o.Config.Name(member),
+		p.o.Log.Warn("a member is far too slow: it stops voting where enough others can, and writers no longer wait "+
+			"for it. When it has caught up and kept up for a while, it votes again", "member", p.o.Config.Name(member),
 			"lag", s.Lag.Items, "bytes", s.Lag.Bytes)
 	case member == p.o.Config.Member:
 		p.o.Log.Warn("this member is far too slow, as the leader has found: it stops voting where enough others can, "+

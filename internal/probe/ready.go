@@ -72,8 +72,8 @@ func bound(w *replica.Want, text string) error {
 
 // refuses says why clients should not be sent here; empty if they should.
 func (f *Facts) refuses(w replica.Want) string {
-	s := replica.Standing{Serves: !f.Starting, Stopping: f.Draining, Halted: f.Halted != "", Slow: f.Slow, Reach: f.Reach,
-		Lag: f.Lag, Age: int64(f.Age)}
+	s := replica.Standing{Serves: !f.Starting, Stopping: f.Draining, Halted: f.Halted != "", Slow: f.Slow,
+		Reach: f.Reach, Lag: f.Lag, Age: int64(f.Age)}
 	switch s.Refuses(w) {
 	case replica.IsStopping:
 		return "this node stops"

@@ -90,14 +90,10 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 	r.watch(peers)
 	spare := r.spare(peers)
 	var good []Peer // who can vote
-	voters, gone, members := 0, 0, 0
+	voters, gone, members := 0, 0, eligible(peers)
 	for _, p := range peers {
-		may := !p.Leaves && !p.Learner
-		if may {
-			members++
-		}
 		p.slow = r.IsSlow(p.Member)
-		may = may && !(spare && p.slow)
+		may := p.may() && !(spare && p.slow)
 		is := r.gone(p) || !may
 		if p.Voter {
 			voters++
@@ -115,6 +111,18 @@ func (r *Rule) Tick(leader uint32, peers []Peer) []uint32 {
 		}
 	}
 	return r.wanted(leader, good, members, voters, gone)
+}
+
+// may reports whether a member is ever to vote; eligible is of how many that is so.
+func (p *Peer) may() bool { return !p.Leaves && !p.Learner }
+
+func eligible(peers []Peer) (n int) {
+	for _, p := range peers {
+		if p.may() {
+			n++
+		}
+	}
+	return n
 }
 
 // can reports whether a member that may vote can: it does, or is back for long enough, and a witness is not needed for
@@ -237,8 +245,8 @@ func (r *Rule) back(p Peer) bool {
 	return s.present >= long<<min(max(s.times-1, 0), doublingsMax) && p.Lag <= LagMax
 }
 
-// chosen are n of those who can vote: the leader, then who is not slow, who has the higher rank, who has a database, who
-// votes already, and who has the lowest number.
+// chosen are n of those who can vote: the leader, then who is not slow, who has the higher rank, who has a database,
+// who votes already, and who has the lowest number.
 func chosen(leader uint32, good []Peer, n int) []Peer {
 	good = slices.Clone(good)
 	slices.SortFunc(good, func(a, b Peer) int {

@@ -150,7 +150,7 @@ func (s *pacing) recovers(p Peer, window int) {
 func (r *Rule) spare(peers []Peer) bool {
 	n := 0
 	for _, p := range peers {
-		if !p.Leaves && !p.Learner && !r.IsSlow(p.Member) && !r.gone(p) && r.can(p, peers) {
+		if p.may() && !r.IsSlow(p.Member) && !r.gone(p) && r.can(p, peers) {
 			n++
 		}
 	}

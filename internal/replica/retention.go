@@ -44,6 +44,12 @@ func (r *Retention) Wants(log Log, keep int64) bool {
 // After is how many bytes of the log follow the last checkpoint that was taken.
 func (r *Retention) After(log Log) int64 { return log.BytesAfter(max(r.tried, r.saved)) }
 
+// TooFar reports whether so much of the log is kept for what is not applied here that a copy of another member's
+// database is the shorter way (RE13).
+func (r *Retention) TooFar(log Log, keep int64) bool {
+	return keep >= 0 && log.BytesAfter(r.saved)/LoanFactor > keep
+}
+
 // Took notes that a checkpoint was taken, of an entry of the log and an ordinal.
 func (r *Retention) Took(index, ordinal uint64) { r.tried, r.upTo, r.under = index, ordinal, true }
 

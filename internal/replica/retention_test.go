@@ -109,3 +109,18 @@ func TestCompactBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestTooFar: what is not applied is kept up to so many times as much as otherwise (RE13).
+func TestTooFar(t *testing.T) {
+	const keep = 10 // one entry
+	r := NewRetention(20)
+	r.Took(30, 300) // not stored yet
+	for n, want := range map[entries]bool{21: false, 28: false, 29: true} {
+		if got := r.TooFar(n, keep); got != want {
+			t.Errorf("with %d entries it is too far: %v", n, got)
+		}
+	}
+	if r.TooFar(entries(1000), -1) || r.TooFar(entries(1000), math.MaxInt64) {
+		t.Error("all is kept, and it is too far")
+	}
+}

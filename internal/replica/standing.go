@@ -58,6 +58,9 @@ type Want struct {
 	AgeMax *int64
 }
 
+// bounded reports whether it is to read, and says how old that may be.
+func (w *Want) bounded() bool { return w.Reads && (w.LagMax != nil || w.AgeMax != nil) }
+
 // Refusal is why clients should not be sent to a member.
 type Refusal uint8
 
@@ -74,8 +77,8 @@ const (
 	Old
 )
 
-// Refuses says why clients should not be sent to a member (RE8). One that is far too slow is good for reads with a bound
-// that it keeps.
+// Refuses says why clients should not be sent to a member (RE8). One that is far too slow is good for reads with a
+// bound that it keeps.
 func (s *Standing) Refuses(w Want) Refusal {
 	switch {
 	case s.Stopping:
@@ -88,7 +91,7 @@ func (s *Standing) Refuses(w Want) Refusal {
 		return Leaderless
 	case !w.Reads && 2*s.Heard <= s.Members && planted != "ready-without-majority":
 		return Minority
-	case s.Slow && (!w.Reads || w.LagMax == nil && w.AgeMax == nil):
+	case s.Slow && !w.bounded():
 		return IsSlow
 	case w.LagMax != nil && s.Lag > *w.LagMax && planted != "lag-unbounded":
 		return Lags

@@ -34,6 +34,7 @@ func TestContact(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	well := Standing{Serves: true, Reach: Reach{Members: 3, Heard: 3, Led: true}, Lag: 10, Age: 1000}
 	with := func(change func(s *Standing)) Standing { s := well; change(&s); return s }
+	slow := with(func(s *Standing) { s.Slow = true })
 	nine, ten, second, less := uint64(9), uint64(10), int64(1000), int64(999)
 	for _, c := range []struct {
 		name          string
@@ -52,10 +53,10 @@ func TestRefuses(t *testing.T) {
 		{"a majority", with(func(s *Standing) { s.Heard = 2 }), Ready, Ready, nil, nil},
 		{"a minority", with(func(s *Standing) { s.Heard = 1 }), Minority, Ready, nil, nil},
 		{"half", with(func(s *Standing) { s.Members, s.Heard = 4, 2 }), Minority, Ready, nil, nil},
-		{"far too slow", with(func(s *Standing) { s.Slow = true }), IsSlow, IsSlow, nil, nil},
-		{"far too slow, and lags as much as it may", with(func(s *Standing) { s.Slow = true }), IsSlow, Ready, &ten, nil},
-		{"far too slow, and as old as it may be", with(func(s *Standing) { s.Slow = true }), IsSlow, Ready, nil, &second},
-		{"far too slow, and lags more than it may", with(func(s *Standing) { s.Slow = true }), IsSlow, Lags, &nine, nil},
+		{"far too slow", slow, IsSlow, IsSlow, nil, nil},
+		{"far too slow, and lags as much as it may", slow, IsSlow, Ready, &ten, nil},
+		{"far too slow, and as old as it may be", slow, IsSlow, Ready, nil, &second},
+		{"far too slow, and lags more than it may", slow, IsSlow, Lags, &nine, nil},
 		{"lags more than it may", well, Lags, Lags, &nine, nil},
 		{"lags as much as it may", well, Ready, Ready, &ten, nil},
 		{"older than it may be", well, Old, Old, nil, &less},

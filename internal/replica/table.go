@@ -314,8 +314,8 @@ func (t *Table) Lead(now int64, own Status, leads bool, votes func(member uint32
 	return in
 }
 
-// Flow is the situation that the rule about slow members is asked with, but for the latency. Voters are who votes; none:
-// that is not known.
+// Flow is the situation that the rule about slow members is asked with, but for the latency. Voters are who votes;
+// none: that is not known.
 func (t *Table) Flow(now int64, own Status, voters []uint32) flow.Input {
 	var in flow.Input
 	t.each(now, &own, func(m uint32, s *Status, alive bool) {

@@ -40,7 +40,7 @@ var throttleBugs = []string{"gone-slow-writers", "lag-of-majority-ignored", "del
 // that the seeds which find these stay what they were; then it is nil.
 func newThrottle(m *member) *admission.Throttle {
 	w := m.w
-	if w.o.Planted != "" && !slices.Contains(throttleBugs, w.o.Planted) {
+	if w.o.Planted != "" && !slices.Contains(throttleBugs, w.o.Planted) && !slices.Contains(slowBugs, w.o.Planted) {
 		return nil
 	}
 	o := w.swarm.flow()

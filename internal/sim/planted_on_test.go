@@ -47,7 +47,8 @@ var bugs = []string{
 	"lease-too-long", "lease-expires-early",
 	// advisory locks: in their table, in the engine, in the model of the node
 	"lock-granted-twice", "lock-outlives-node", "checkpoint-without-locks", "expire-unchecked", "locked-early",
-	// schema locks and turns: see definerBugs; the throttle: see throttleBugs; channels: see listenBugs
+	// schema locks and turns: see definerBugs; the throttle: see throttleBugs; channels: see listenBugs; who is slow:
+	// see slowBugs
 	// in ordering, and in the model of the log
 	"lost-disk-votes", "readmitted-at-once", "readmitted-undecided", "begun-in-old-incarnation",
 	"begun-without-asking-all", "sync-ignored", "late-is-early", "vote-not-written", "old-claims", "sync-error-ignored",
@@ -118,7 +119,7 @@ func passes(t *testing.T, seed uint64, o Options) bool {
 
 func TestPlanted(t *testing.T) {
 	for _, name := range slices.Concat(bugs, definerBugs, throttleBugs, listenBugs, votingBugs, removalBugs,
-		aloneBugs, witnessBugs, joinBugs) {
+		aloneBugs, witnessBugs, joinBugs, slowBugs) {
 		if !find(t, name, Options{SafetyMicros: safetyMicros, Planted: name}, func(Result) bool { return true }) {
 			t.Errorf("%s: not found in %d seeds", name, seedsMax)
 		}

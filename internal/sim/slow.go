@@ -72,8 +72,8 @@ func (p *peers) pace(own replica.Status) {
 	v.Paces(p.table.Paces(w.now, own, paceLimits))
 }
 
-// waitsForSlow reports whether writers are slowed because of a member that is far too slow, although a majority of those
-// who vote is within the limit.
+// waitsForSlow reports whether writers are slowed because of a member that is far too slow, although a majority of
+// those who vote is within the limit.
 func (p *peers) waitsForSlow(because uint32, own *replica.Status, limit uint64) bool {
 	slow := slices.ContainsFunc(p.table.Slow(p.m.w.now), func(s replica.Slow) bool { return s.Member == because })
 	return slow && p.majorityLags(own) <= limit

@@ -31,14 +31,15 @@ type Stats struct {
 
 // memberStats counts disks that were lost, and members that came back after that; changes of who votes, and those that
 // could not be ended; copies of databases that broke off because their donor ended; runs with a witness, ticks for
-// which it led, and how often its log began anew.
+// which it led, and how often its log began anew; members found far too slow, and well again; slow ones that stopped
+// voting.
 type memberStats struct {
 	LostDisks, BegunAgain, Configured, Interrupted, BrokenOff, Removed, Ranked, Alone int
 	Witnesses, Witnessed, Began                                                       int
 	// Of spares: runs with some; those that came to serve, and to vote; members that were replaced, that the order
 	// dropped, and that have ended since.
 	Spared, Joined, Seated, Replaced, Dropped, Left int
-	Slow, Recovered, SlowDemoted                    int // found far too slow; well again; slow ones that stopped voting
+	Slow, Recovered, SlowDemoted                    int
 }
 
 // netStats counts frames between members.

@@ -44,9 +44,8 @@ func newVoting(w *world) voting {
 	if v.otherwise(w) {
 		return v
 	}
-	slow := slowDown(w)
 	planted := slices.Contains(votingBugs, w.o.Planted) || slices.Contains(removalBugs, w.o.Planted)
-	if (planted || w.apart("") && v.rnd.intn(votingOneIn) == 0) && w.swarm.members > 3 || slow {
+	if v.changes(w, planted) {
 		v.goneTicks = []int{25, 40, 100}[v.rnd.intn(3)]
 		v.removal = newRemoval(w)
 	}
@@ -75,6 +74,12 @@ func (v *voting) otherwise(w *world) bool {
 	}
 	v.goneTicks = []int{15, 25, 40}[v.rnd.intn(3)]
 	return true
+}
+
+// changes reports whether who votes does: in some runs of four members and more, and where one becomes slow.
+func (v *voting) changes(w *world, planted bool) bool {
+	drawn := planted || w.apart("") && v.rnd.intn(votingOneIn) == 0
+	return slowDown(w) || drawn && w.swarm.members > 3
 }
 
 // look has a member's engine go by the list of members as it knows it.

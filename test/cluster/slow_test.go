@@ -13,7 +13,7 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 )
 
-// brake has the backends that apply what is ordered at node k run for a hundredth of the time only. The function it
+// brake has the backends that apply what is ordered at node k run for 5 of 2000 ms only. The function it
 // returns ends that.
 func (c *Cluster) brake(k int) (release func()) {
 	signal := c.appliers(k)
@@ -26,7 +26,7 @@ func (c *Cluster) brake(k int) (release func()) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(500 * time.Millisecond):
+			case <-time.After(2 * time.Second):
 			}
 			signal(syscall.SIGCONT)
 			time.Sleep(5 * time.Millisecond)
@@ -93,12 +93,13 @@ func (w *writers) end() int64 {
 }
 
 // TestFarTooSlow: of four nodes one applies far more slowly than the others write. They are slowed for it, until it is
-// found to be far too slow: it stops voting, and they are as fast as before. Who is connected there is told no more than
-// it has applied. When it has caught up and kept up, it votes again.
+// found to be far too slow: it stops voting, and they are as fast as before. Who is connected there reads what it has
+// applied. When it has caught up and kept up, it votes again.
 func TestFarTooSlow(t *testing.T) {
 	c := Start(t, 4, func(_ int, c *config.Config) {
 		c.ExpelAfter = "2s" // so it takes a minute
-		c.Limits.FlowLag, c.Limits.FlowDelayMaxMs, c.Limits.FlowMinorityPercent = 100, 100, 70
+		c.Limits.FlowLag, c.Limits.FlowDelayMaxMs, c.Limits.FlowMinorityPercent = 200, 100, 70
+		c.Limits.GroupItems = 20 // else it catches up in 5 ms
 	})
 	s := c.Connect(1)
 	slow := 3
@@ -128,7 +129,7 @@ func TestFarTooSlow(t *testing.T) {
 	w.rate(3 * time.Second)
 	after := w.rate(8 * time.Second)
 	t.Logf("%.0f rows/s before, %.0f slowed, %.0f without it", before, slowed, after)
-	if slowed > 0.8*before || after < 0.7*before {
+	if slowed > 0.8*max(before, after) || after < 0.7*before {
 		t.Errorf("%.0f rows/s before, %.0f slowed, %.0f without it", before, slowed, after)
 	}
 	if got := c.status(watch, 1); got.because == name {

@@ -113,7 +113,7 @@ func keepUp(peers []Peer) bool {
 
 // look goes on with the window of a member that is far behind while most are not, and judges it at the end.
 func (s *pacing) look(p Peer, window int, most bool) {
-	if !p.Pace.Known || p.Pace.Load <= farLoad || !most || p.Pace.Applied < s.began.Applied {
+	if !p.Pace.Known || p.Pace.Load <= farLoad || !most {
 		*s = pacing{times: s.times}
 		return
 	}
@@ -123,6 +123,7 @@ func (s *pacing) look(p Peer, window int, most bool) {
 	if s.since++; s.since < window {
 		return
 	}
+	// Who came back with less has applied very much, so that it begins anew.
 	applied, ordered := p.Pace.Applied-s.began.Applied, p.Pace.Ordered-min(s.began.Ordered, p.Pace.Ordered)
 	s.since = 0
 	s.judged++

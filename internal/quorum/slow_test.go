@@ -14,6 +14,7 @@ type play struct {
 	peers   []Peer
 	ordered uint64
 	starts  bool // member 3 has not been near the end
+	far     uint32
 }
 
 // newPlay makes one of so many voters, and learners that are there, which member 1 leads.
@@ -38,6 +39,11 @@ func (p *play) run(ticks int, orders, applies uint64) (want []uint32) {
 				pace.Applied += applies
 			}
 			p.sets(pace)
+			if p.peers[i].Witness {
+				*pace = Pace{}
+			} else if p.peers[i].Member == p.far { // another one that is far behind
+				pace.Load = farLoad + 1
+			}
 		}
 		want = p.r.Tick(1, p.peers)
 	}
@@ -75,6 +81,21 @@ func TestSlow(t *testing.T) {
 		{"it stands still, and its log as well", 9000, 3, 0, window,
 			func(p *play) { p.peers[2].Lag = LagMax + 1 }, true},
 		{"nothing is ordered, and it stands still", 9000, 0, 0, standsMax*window - 1, nil, false},
+		{"it comes no nearer", 9000, 2, 2, standsMax * window, nil, true},
+		{"half of the voters are far behind", 9000, 3, 1, window, func(p *play) {
+			p.peers, p.far = append(p.peers, Peer{Member: 4, Voter: true}), 4
+		}, false},
+		{"it and a learner are", 9000, 3, 1, window, func(p *play) {
+			p.peers, p.far = append(p.peers, Peer{Member: 4}), 4
+		}, true},
+		{"one of three has no database", 9000, 3, 1, window, func(p *play) { p.peers[1].Witness = true }, true},
+		{"that one is silent", 9000, 3, 1, window, func(p *play) {
+			p.peers[1].Witness, p.peers[1].Silent = true, presentTicks+1
+		}, false},
+		{"nobody is ever gone, and a time is said", 9000, 3, 1, 50, func(p *play) {
+			p.r = New(0, 0)
+			p.r.SlowAfter(50)
+		}, false},
 		{"it catches up", 900_000_000, 1, 2, 2 * standsMax * window, nil, false},
 		{"it is not far behind", farLoad, 0, 0, standsMax * window, nil, false},
 		{"it has not been near since its start", 9000, 3, 1, window,
@@ -197,11 +218,31 @@ func TestSlowFills(t *testing.T) {
 	if got := p.run(gone, 3, 3); got != nil {
 		t.Errorf("wants %v, and the other one is back that votes", got)
 	}
-	// Of four that are there, of which two are slow, the other two and one of these.
-	p.r.Inherit([]Slow{{2, 1}})
-	p.peers[3].Learner = true
-	if got := p.run(2, 3, 3); !slices.Equal(got, []uint32{1, 2, 3}) {
+	for about, change := range map[string]func(x *Peer){ // order-free: each for itself
+		"lacks much":  func(x *Peer) { x.Lag = LagMax + 1 },
+		"never votes": func(x *Peer) { x.Learner = true },
+	} {
+		p.peers[3].Silent = gone
+		p.peers = append(p.peers[:4], Peer{Member: 5})
+		change(&p.peers[4])
+		if got := p.run(2, 3, 3); !slices.Equal(got, []uint32{1, 2, 3}) {
+			t.Errorf("wants %v, and one that %s is no other", got, about)
+		}
+	}
+	p = newPlay(3, 1) // of four two are slow: the others vote, and one of these
+	p.r.Inherit([]Slow{{2, 1}, {3, 1}})
+	p.behind(9000)
+	if got := p.run(gone, 3, 3); !slices.Equal(got, []uint32{1, 2, 4}) {
 		t.Errorf("wants %v, and two of three are slow", got)
+	}
+	p = newPlay(5, 1) // three copies are wanted
+	p.r = New(gone, 3)
+	p.r.Inherit([]Slow{{3, 1}})
+	p.behind(9000)
+	p.run(gone, 3, 3)
+	p.peers[4].Silent = gone
+	if got := p.run(1, 3, 3); !slices.Equal(got, []uint32{1, 2, 3, 4, 6}) {
+		t.Errorf("wants %v, and one of five is gone", got)
 	}
 }
 

@@ -23,6 +23,8 @@ func TestSlow(t *testing.T) {
 	want(12, Slow{3, 2, 9})
 	x.Hear(12, 3, Status{State: Synced, Leader: 3, Slow: []Slow{{1, 1, 1}}}, 0, 0) // it led before
 	want(12, Slow{3, 2, 9})
+	x.Hear(12, 2, Status{State: Synced, Leader: 3}, 0, 0) // it leads no longer
+	want(12, Slow{3, 2, 9})
 	if s := x.Tell(12, Own{Serves: true, Leader: 2}); s.Slow != nil {
 		t.Errorf("tells %v, and does not lead", s.Slow)
 	}

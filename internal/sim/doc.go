@@ -64,7 +64,8 @@
 //	    goes on without his turn when nothing is faulty, nor because the one whose turn it is waits for him.
 //	S17 A member slows its clients (package admission's throttle) by no more than it may, and because of nobody of whom
 //	    it has heard nothing for long; it slows them by all of that while a majority lags far behind, as far as it has
-//	    heard; not because of a member that is far too slow while a majority of those who vote is within the limit. No session is slowed for longer than that at once. When all is applied nobody is slowed.
+//	    heard; not because of a member that is far too slow while a majority of those who vote is within the limit. No
+//	    session is slowed for longer than that at once. When all is applied nobody is slowed.
 //	S18 All members have the same configuration, who votes, behind an entry of the log, whatever they start from. A
 //	    majority of those who vote, once it is healed, commits (S6).
 //	S19 Who decides alone (voting.go, where one copy is enough) is given nothing that another member lacks which has

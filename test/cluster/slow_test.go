@@ -153,8 +153,56 @@ func TestFarTooSlow(t *testing.T) {
 		func() string { return fmt.Sprintf("it has caught up, and %s vote", c.votes(1)) })
 	c.Connect(slow).Do("INSERT INTO far_too_slow VALUES (-1)")
 	c.Everywhere("SELECT count(*) FROM far_too_slow", fmt.Sprint(rows+1))
-	if log := process.Tail(c.Node(slow).LogFile, 1<<20); !strings.Contains(log, "this member is far too slow") {
+	if !c.hasSaid(slow, "this member is far too slow") {
 		t.Error("its log does not say that it is slow")
 	}
 	c.Check()
+}
+
+// TestFarTooSlowOfThree: of three nodes one is far too slow. It goes on voting, as two could lose none, but nobody
+// waits for it; and when its log has grown too long it copies another one's database.
+func TestFarTooSlowOfThree(t *testing.T) {
+	const segment, retention = 64 << 10, 256 << 10
+	c := Start(t, 3, func(_ int, c *config.Config) {
+		c.ExpelAfter = "2s" // so it takes a minute
+		c.Limits.FlowLag, c.Limits.GroupItems = 100, 20
+		c.Limits.LogSegmentBytes, c.Limits.LogRetention = segment, retention
+	})
+	slow, table := 3, "slow_of_three"
+	if c.Leader() == 3 {
+		c.Stop(3) // hands over
+		c.Run(3)
+		c.WaitReady(3)
+	}
+	c.Connect(1).Do("CREATE TABLE " + table + "(k bigint PRIMARY KEY)")
+	c.Everywhere("SELECT count(*) FROM "+table, "0")
+	w := c.write(table, 4)
+	watch, release := c.Connect(1), c.brake(slow)
+	c.within(3*time.Minute, func() bool { return strings.Contains(watch.Get("SHOW tutti.status"), "slow since") },
+		func() string { return fmt.Sprintf("node 3 is not found slow: %+v", c.status(watch, slow)) })
+	if got := c.votes(1); got != "vvv" {
+		t.Errorf("%s vote", got)
+	}
+	time.Sleep(time.Second) // the gossip of all
+	for range 5 {
+		if got := c.status(watch, 1); got.because == "node3" {
+			t.Errorf("node 1 is slowed for it: %+v", got)
+		}
+		time.Sleep(time.Second)
+	}
+	c.within(3*time.Minute, func() bool { return c.hasSaid(slow, "node3 is far too slow: ") },
+		func() string { return "it does not end, however long its log is" })
+	release()
+	c.within(2*time.Minute, func() bool { return c.hasSaid(slow, "this member takes a copy of another one's database") },
+		func() string { return "it does not copy" })
+	c.WaitReady(slow)
+	rows := w.end()
+	c.Everywhere("SELECT count(*) FROM "+table, fmt.Sprint(rows))
+	c.Connect(slow).Do("INSERT INTO " + table + " VALUES (-1)")
+	c.Check()
+}
+
+// hasSaid reports whether a node's log has a text.
+func (c *Cluster) hasSaid(k int, text string) bool {
+	return strings.Contains(process.Tail(c.Node(k).LogFile, 1<<20), text)
 }

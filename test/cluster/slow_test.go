@@ -193,8 +193,9 @@ func TestFarTooSlowOfThree(t *testing.T) {
 	c.within(3*time.Minute, func() bool { return c.hasSaid(slow, "node3 is far too slow: ") },
 		func() string { return "it does not end, however long its log is" })
 	release()
-	c.within(2*time.Minute, func() bool { return c.hasSaid(slow, "this member takes a copy of another one's database") },
-		func() string { return "it does not copy" })
+	c.within(2*time.Minute, func() bool {
+		return c.hasSaid(slow, "this member takes a copy of another one's database")
+	}, func() string { return "it does not copy" })
 	c.WaitReady(slow)
 	rows := w.end()
 	c.Everywhere("SELECT count(*) FROM "+table, fmt.Sprint(rows))

@@ -39,7 +39,8 @@ func chaosCommand() *cobra.Command {
 	f.StringSliceVar(&o.Faults, "faults", nil, "kinds of faults (default: all that are possible here)")
 	f.StringVar(&o.Dir, "dir", "", "directory for everything; PostgreSQL's user must reach it (default: a new one "+
 		"below the temporary directory)")
-	f.IntVar(&o.BasePort, "base-port", 0, "first of two ports per node (default: free ones)")
+	f.IntVar(&o.BasePort, "base-port", 0, "first of two ports per node, and of two more where nodes join (default: "+
+		"free ones)")
 	f.IntVar(&o.Clients, "clients", 0, "clients per node, at least 11 (default 11)")
 	f.BoolVar(&o.Large, "large", false, "a client of each node changes tens of thousands of rows at a time, which "+
 		"alone makes others wait")

@@ -15,7 +15,7 @@ var errNone = errors.New("nothing was done")
 // claim inserts a key that clients of other nodes insert at the same time: one wins.
 func claim(c *client, t *Tx) error {
 	t.Workload, t.Level = wClaim, check.ReadCommitted
-	t.Key = 1 + c.claims.Add(1)/int64(len(c.c.nodes))
+	t.Key = 1 + c.claims.Add(1)/int64(c.c.o.Nodes)
 	q := "INSERT INTO chaos_claim VALUES ($1, $2)"
 	polite := c.rng.IntN(3) == 0
 	if polite {

@@ -34,12 +34,16 @@ type load struct {
 	parents *recent
 	claims  counter
 	larges  larges
+
+	mu    sync.Mutex // crews
+	crews []*crew
 }
 
 // client is one client of one node.
 type client struct {
 	*load
-	node    int
+	crew    *crew
+	node    int // where it is, or was last
 	work    workload
 	mode    pgx.QueryExecMode
 	rng     *rand.Rand
@@ -61,16 +65,8 @@ var modes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecMo
 func startLoad(c *cluster, r *recorder) *load {
 	l := &load{c: c, r: r, stop: make(chan struct{}), lists: newListKeys(0), strict: newListKeys(strictKeys),
 		parents: &recent{}}
-	works := append(slices.Clone(workloads), transfer)
-	if c.o.Large {
-		works[len(workloads)] = large
-	}
-	for _, n := range c.nodes {
-		for i := range c.o.Clients {
-			cl := &client{load: l, node: n.k, work: works[i%len(works)], mode: modes[(i+n.k)%len(modes)],
-				rng: rand.New(rand.NewPCG(c.o.Seed, uint64(1000*n.k+i)))}
-			l.wg.Go(cl.run)
-		}
+	for _, n := range c.members() {
+		l.comes(n.k)
 	}
 	return l
 }
@@ -100,6 +96,9 @@ func (l *load) stopped() bool {
 func (c *client) run() {
 	defer c.disconnect()
 	for !c.stopped() {
+		if home := c.home(c.crew); c.conn != nil && home != 0 && home != c.node {
+			c.disconnect()
+		}
 		if c.conn == nil && !c.connect() {
 			time.Sleep(reconnectAfter)
 			continue
@@ -132,6 +131,10 @@ func (c *client) finish(t *Tx, err error) {
 func (c *client) connect() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
+	if c.node = c.home(c.crew); c.node == 0 {
+		members := c.c.members()
+		c.node = members[c.rng.IntN(len(members))].k
+	}
 	cfg, err := pgx.ParseConfig(c.c.url(c.node))
 	if err != nil {
 		panic(err) // we made the text
@@ -162,7 +165,12 @@ func (c *client) disconnect() {
 }
 
 // onSmallDisk: such a node may tell what its full disk does to it.
-func (c *client) onSmallDisk(node int) bool { return c.c.disk != nil && c.c.disk.k == node }
+func (c *client) onSmallDisk(node int) bool {
+	n := c.c.node(node)
+	c.c.mu.Lock()
+	defer c.c.mu.Unlock()
+	return n.small
+}
 
 // allowed says whether a client may be told this: a conflict, its node ending under it, an
 // outcome nobody knows, a broken connection, or what its workload asks for.

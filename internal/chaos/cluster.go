@@ -23,13 +23,14 @@ import (
 	"github.com/tuttidb/tutti/internal/process"
 )
 
-// cluster is the cluster under test. Nodes are numbered from 1.
+// cluster is the cluster under test. A node's number is the one that its member has.
 type cluster struct {
-	o     *Options
-	net   network
-	disk  *smallDisk
-	nodes []*node
-	began time.Time
+	o      *Options
+	net    network
+	disk   *smallDisk
+	binDir string // of PostgreSQL's binaries
+	began  time.Time
+	roster
 	logs  *os.File // of faults
 	ca    *authority.Authority
 	out   io.Writer
@@ -56,6 +57,7 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 	if err != nil {
 		return nil, err
 	}
+	c.binDir = build.BinDir
 	if c.ca, err = authority.New("tutti chaos"); err != nil {
 		return nil, err
 	}
@@ -70,46 +72,69 @@ func newCluster(ctx context.Context, o *Options, out io.Writer) (c *cluster, err
 	donor := instance.New(instance.Options{Build: build,
 		DataDir: filepath.Join(o.Dir, "node1", "postgres")}).ConnString("postgres", "postgres")
 	for k := 1; k <= o.Nodes; k++ {
-		cfg := config.Config{
-			Cluster: "chaos", Member: uint32(k), DataDir: filepath.Join(o.Dir, fmt.Sprintf("node%d", k)),
-			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: "a secret for tests only",
-			Members:       members,
-			SharesMachine: o.Seed%2 == 1,
-			Postgres: config.Postgres{BinDir: build.BinDir, AllowTrust: true, Settings: map[string]string{
-				"shared_buffers": "32MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}},
-			// Small, so that bounds are reached within a run: the index of keys, and new segments
-			// when a disk is full.
-			Limits: config.Limits{CertifyKeys: 1 << 17, LogSegmentBytes: 4 << 20, LogRetention: 128 << 20},
+		n := o.newNode(k, k)
+		n.stage, n.member = stageMember, members[k-1].Name
+		n.config = config.Config{
+			Cluster: clusterName, Member: uint32(k), DataDir: filepath.Join(o.Dir, n.name()),
+			Listen: members[k-1].Clients, MemberListen: members[k-1].Address, Secret: clusterSecret, Members: members,
 		}
-		if k > 1 {
+		cfg := &n.config
+		if c.adapt(cfg); k > 1 {
 			cfg.Postgres.CloneFrom = donor
 		}
 		if cfg.MemberTLS, err = c.memberTLS(k, cfg.Self().Name); err != nil {
 			return nil, errors.Join(err, c.net.close())
 		}
-		n := &node{k: k, config: cfg, configFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.toml", k)),
-			logFile:   filepath.Join(o.Dir, fmt.Sprintf("node%d.log", k)),
-			faultFile: filepath.Join(o.Dir, fmt.Sprintf("node%d.faults", k))}
 		if err := n.write(); err != nil {
 			return nil, errors.Join(err, c.net.close())
 		}
-		c.nodes = append(c.nodes, n)
+		c.add(n)
 	}
-	if c.disk, err = c.mountDisk(); err != nil {
+	if err := errors.Join(c.mountDisk(c.node(1+int(o.Seed%uint64(o.Nodes)))), c.writeKeys()); err != nil {
 		return nil, errors.Join(err, c.net.close())
 	}
 	return c, nil
 }
 
+const (
+	clusterName   = "chaos"
+	clusterSecret = "a secret for tests only"
+	// sequenceStep is how many members there may ever be, where some join.
+	sequenceStep = 200
+)
+
+// newNode is a node of a number at a place, with nothing yet.
+func (o *Options) newNode(k, place int) *node {
+	file := func(end string) string { return filepath.Join(o.Dir, fmt.Sprintf("node%d.%s", k, end)) }
+	return &node{k: k, place: place, configFile: file("toml"), logFile: file("log"), faultFile: file("faults")}
+}
+
+// adapt gives a node's configuration what it needs beside others on one machine.
+func (c *cluster) adapt(cfg *config.Config) {
+	cfg.SharesMachine = c.o.Seed%2 == 1
+	cfg.Postgres.BinDir, cfg.Postgres.AllowTrust = c.binDir, true
+	cfg.Postgres.Settings = map[string]string{"shared_buffers": "32MB", "max_wal_size": "128MB",
+		"min_wal_size": "32MB"}
+	// Small, so that bounds are reached within a run: the index of keys, and new segments when a disk is full.
+	cfg.Limits = config.Limits{CertifyKeys: 1 << 17, LogSegmentBytes: 4 << 20, LogRetention: 128 << 20}
+	if c.o.changes() {
+		cfg.SequenceStep = sequenceStep
+	}
+}
+
 // memberTLS gives a node a certificate. Members of every fourth seed talk in the clear.
 func (c *cluster) memberTLS(k int, name string) (config.MemberTLS, error) {
-	if c.o.Seed%4 == 3 {
+	if c.o.inTheClear() {
 		return config.MemberTLS{}, nil
 	}
 	files, err := c.ca.Write(filepath.Join(c.o.Dir, fmt.Sprintf("node%d.tls", k)), name, authority.Years(1))
 	return config.MemberTLS(files), err
 }
 
+// inTheClear: members talk without TLS.
+func (o *Options) inTheClear() bool { return o.Seed%4 == 3 }
+
+// write makes the node's configuration file. A node that starts just then reads the old one or the new one.
 func (n *node) write() error {
 	text, err := toml.Marshal(n.config)
 	if err != nil {
@@ -118,25 +143,27 @@ func (n *node) write() error {
 	if err := os.MkdirAll(n.config.DataDir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(n.configFile, text, 0o600)
+	if err := os.WriteFile(n.configFile+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(n.configFile+".new", n.configFile)
 }
-
-func (c *cluster) node(k int) *node { return c.nodes[k-1] }
 
 // start brings all nodes up; the others clone the first. It gives up when ctx ends; what was
 // started runs until stop, or life's end.
 func (c *cluster) start(ctx, life context.Context) error {
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	c.wg.Go(func() { c.supervise(life, c.nodes[0]) })
-	if err := c.awaitQuery(ready, 1, c.nodes[1].config.Postgres.CloneFrom, nil,
+	nodes := c.members()
+	c.wg.Go(func() { c.supervise(life, nodes[0]) })
+	if err := c.awaitQuery(ready, 1, nodes[1].config.Postgres.CloneFrom, nil,
 		"SELECT ordinal FROM tutti.progress"); err != nil {
 		return err
 	}
-	for _, n := range c.nodes[1:] {
+	for _, n := range nodes[1:] {
 		c.wg.Go(func() { c.supervise(life, n) })
 	}
-	for _, n := range c.nodes {
+	for _, n := range nodes {
 		if err := c.awaitQuery(ready, n.k, c.url(n.k), c.net.dial, "SELECT 1"); err != nil {
 			return err
 		}
@@ -160,7 +187,7 @@ func (c *cluster) awaitQuery(ctx context.Context, k int, url string, dial dialer
 }
 
 func (c *cluster) url(k int) string {
-	return fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable", c.net.clientAddress(k))
+	return fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=disable", c.address(k))
 }
 
 // ask runs one query on a connection of its own and returns the rows as text.
@@ -194,33 +221,6 @@ func ask(ctx context.Context, url string, dial dialer, query string, timeout tim
 	return rows, nil
 }
 
-// leader is the number of the node that leads now; zero if no node knows one.
-func (c *cluster) leader(ctx context.Context) int {
-	answers := make(chan int, len(c.nodes))
-	for _, n := range c.nodes {
-		go func() {
-			rows, err := ask(ctx, c.url(n.k), c.net.dial, "SHOW tutti.status", time.Second)
-			leader := 0
-			for i, row := range rows {
-				if err == nil && row[2] == "leader" {
-					leader = i + 1
-				}
-			}
-			answers <- leader
-		}()
-	}
-	votes := map[int]int{}
-	best := 0
-	for range c.nodes {
-		if k := <-answers; k > 0 {
-			if votes[k]++; votes[k] > votes[best] {
-				best = k
-			}
-		}
-	}
-	return best
-}
-
 // tool runs a subcommand of the binary where it can reach the nodes, and returns its output.
 func (c *cluster) tool(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -238,7 +238,7 @@ func (c *cluster) tool(ctx context.Context, args ...string) (string, error) {
 func (c *cluster) stop() (problems []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, n := range c.nodes {
+	for _, n := range c.known() {
 		wg.Go(func() {
 			if err := n.stop(); err != nil {
 				mu.Lock()
@@ -265,7 +265,7 @@ func (c *cluster) stop() (problems []string) {
 func (c *cluster) leftover(wait time.Duration) map[int]string {
 	for deadline := time.Now().Add(wait); ; time.Sleep(pollInterval) {
 		left := map[int]string{}
-		for _, n := range c.nodes {
+		for _, n := range c.known() {
 			for pid, line := range process.OfNode(n.configFile, n.config.DataDir) {
 				left[pid] = line
 			}

@@ -18,7 +18,7 @@ const logLines = 12
 // sessions, and its goroutines, which end the process and so come last. It shows status, sessions and
 // the end of the log as well: the files may be on a machine that nobody reaches any more.
 func (c *cluster) diagnose(ctx context.Context) {
-	for _, n := range c.nodes {
+	for _, n := range c.present() {
 		var b, shown strings.Builder
 		socket := fmt.Sprintf("host=%s.run user=postgres dbname=postgres", filepath.Join(n.config.DataDir, "postgres"))
 		for _, q := range []struct {
@@ -48,11 +48,11 @@ func (c *cluster) diagnose(ctx context.Context) {
 			c.say("%v", err)
 		}
 	}
-	for _, n := range c.nodes {
+	for _, n := range c.present() {
 		n.hold()
 		n.signal(syscall.SIGQUIT)
 	}
-	for _, n := range c.nodes {
+	for _, n := range c.present() {
 		_ = n.gone(stopTimeout) // it is stopped for good later
 		c.say("%s: diagnosis in %s.diagnosis, goroutines at the end of its log", n.name(), n.name())
 	}

@@ -20,17 +20,19 @@ type smallDisk struct {
 	dir string
 }
 
-// mountDisk makes the file system if a fault needs it. The seed chooses the node.
-func (c *cluster) mountDisk() (*smallDisk, error) {
-	if !slices.Contains(c.o.Faults, "disk-full") {
-		return nil, nil
+// mountDisk makes the file system for a node's files, if a fault needs it and no node has it.
+func (c *cluster) mountDisk(n *node) error {
+	if c.disk != nil || !slices.Contains(c.o.Faults, "disk-full") {
+		return nil
 	}
-	k := 1 + int(c.o.Seed%uint64(c.o.Nodes))
-	d := &smallDisk{k: k, dir: c.node(k).config.DataDir}
+	d := &smallDisk{k: n.k, dir: n.config.DataDir}
 	if err := unix.Mount("tutti-chaos", d.dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=755", diskBytes)); err != nil {
-		return nil, fmt.Errorf("mount %s: %w", d.dir, err)
+		return fmt.Errorf("mount %s: %w", d.dir, err)
 	}
-	return d, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disk, n.small = d, true
+	return nil
 }
 
 // fill leaves no room but the last few pages.
@@ -78,7 +80,7 @@ func unmountBelow(dir string) error {
 	var errs []error
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
-		if len(f) > 1 && f[0] == "tutti-chaos" && filepath.Dir(f[1]) == dir {
+		if len(f) > 1 && f[0] == "tutti-chaos" && strings.HasPrefix(f[1], dir+string(filepath.Separator)) {
 			errs = append(errs, unix.Unmount(f[1], 0))
 		}
 	}

@@ -71,8 +71,7 @@ const calm = "(no fault)"
 // measure sums up what clients saw, by kind of fault, and lists it fault by fault. A fault's
 // time lasts until the next fault; what its survivors see after every node has committed
 // again is listed as calm as well.
-func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time, nodes []int) (rows,
-	perFault []gaps) {
+func (m measured) measure(windows []window, at func(time.Time) int64, end time.Time) (rows, perFault []gaps) {
 	add := func(x gaps) {
 		i := slices.IndexFunc(rows, func(g gaps) bool { return g.kind == x.kind && g.led == x.led })
 		if i < 0 {
@@ -90,11 +89,11 @@ func (m measured) measure(windows []window, at func(time.Time) int64, end time.T
 		if i+1 < len(windows) {
 			next = windows[i+1].start
 		}
-		g := m.between(nodes, w.victims, at(w.start), at(next))
-		g.kind, g.led, g.recovery = w.fault.Kind, w.led, w.over.Sub(w.healed)
+		g := m.between(w.members, w.victims, at(w.start), at(next))
+		g.kind, g.led, g.recovery = w.fault.what(), w.led, w.over.Sub(w.healed)
 		perFault = append(perFault, g)
 		add(g)
-		between := m.between(nodes, w.victims, at(w.over), at(next))
+		between := m.between(w.members, w.victims, at(w.over), at(next))
 		between.kind, between.victims = calm, 0
 		add(between)
 	}

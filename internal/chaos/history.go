@@ -78,16 +78,25 @@ type State struct {
 	Draws   [][]int64 `json:"draws"`   // tag, row, number
 }
 
-// History is everything the judge needs (K3).
-type History struct {
-	Txs    []Tx
-	States []State
+// Change says that a node became a member of the cluster, or is none any more.
+type Change struct {
+	Node    int   `json:"node"`
+	At      int64 `json:"at"`
+	Removed bool  `json:"removed,omitempty"`
 }
 
-// line is one line of a history file: one of both.
+// History is everything the judge needs (K3).
+type History struct {
+	Txs     []Tx
+	Changes []Change // those it began with included
+	States  []State
+}
+
+// line is one line of a history file: one of these.
 type line struct {
-	Tx    *Tx    `json:"tx,omitempty"`
-	State *State `json:"state,omitempty"`
+	Tx     *Tx     `json:"tx,omitempty"`
+	Change *Change `json:"change,omitempty"`
+	State  *State  `json:"state,omitempty"`
 }
 
 // ReadHistory reads a history file.
@@ -104,6 +113,8 @@ func ReadHistory(r io.Reader) (*History, error) {
 			return nil, fmt.Errorf("history, entry %d: %w", n, err)
 		case l.Tx != nil:
 			h.Txs = append(h.Txs, *l.Tx)
+		case l.Change != nil:
+			h.Changes = append(h.Changes, *l.Change)
 		case l.State != nil:
 			h.States = append(h.States, *l.State)
 		}
@@ -207,6 +218,15 @@ func (r *recorder) write(l line) {
 	if r.err == nil {
 		r.err = err
 	}
+}
+
+// change notes that a node has become a member, or is none any more.
+func (r *recorder) change(k int, removed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := Change{Node: k, At: r.now(), Removed: removed}
+	r.history.Changes = append(r.history.Changes, c)
+	r.write(line{Change: &c})
 }
 
 // state adds what a node holds in the end.

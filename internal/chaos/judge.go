@@ -40,6 +40,7 @@ func Judge(h *History) []string {
 		j.hits(s)
 		j.draws(s)
 	}
+	j.copies()
 	j.same()
 	j.sums()
 	j.winners()
@@ -283,6 +284,26 @@ func (j *judge) serials() {
 			for _, row := range j.h.States[i].Parents {
 				take(row[1+place], row[0])
 			}
+		}
+	}
+}
+
+// copies: of who is a member in the end there is a state, and of nobody else.
+func (j *judge) copies() {
+	is := map[int]bool{}
+	for _, c := range j.h.Changes {
+		is[c.Node] = !c.Removed
+	}
+	for i := range j.h.States {
+		k := j.h.States[i].Node
+		if member, told := is[k]; told && !member {
+			j.add("removed", "node%d was removed, and its copy is compared", k)
+		}
+		delete(is, k)
+	}
+	for _, k := range slices.Sorted(maps.Keys(is)) {
+		if is[k] {
+			j.add("no copy", "node%d is a member in the end, and its copy was not read", k)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tuttidb/tutti/internal/check"
 )
@@ -133,6 +134,52 @@ func row(t *testing.T, rows [][]int64, tag int64) []int64 {
 		t.Fatalf("there is no row %d", tag)
 	}
 	return rows[i]
+}
+
+// removed has the second node have been removed and a fourth one joined in its place, and gives the tag of a transfer
+// that the second one has acknowledged.
+func removed(t *testing.T, h *History) int64 {
+	t.Helper()
+	for k := 1; k <= 3; k++ {
+		h.Changes = append(h.Changes, Change{Node: k})
+	}
+	h.Changes = append(h.Changes, Change{Node: 2, At: 1, Removed: true}, Change{Node: 4, At: 2})
+	h.States[1].Node = 4
+	return find(t, h, "transfer of node2", func(x *Tx) bool {
+		return x.Workload == wTransfer && x.Outcome == check.OK && x.Node == 2
+	}).Tag
+}
+
+// TestJudgeMembers: a member that was removed needs no copy, and one that has joined has one.
+func TestJudgeMembers(t *testing.T) {
+	h := recorded(t)
+	removed(t, h)
+	for _, p := range Judge(h) {
+		t.Error(p)
+	}
+}
+
+// TestChangesAreKept: who came and went stands in the file that is judged again (K3).
+func TestChangesAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	r, err := newRecorder(path, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.change(4, false)
+	r.change(2, true)
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := ReadHistory(f)
+	if err != nil || !slices.Equal(h.Changes, r.history.Changes) || len(h.Changes) != 2 || !h.Changes[1].Removed {
+		t.Errorf("%+v, %v", h, err)
+	}
 }
 
 // spoilings are what the judge must notice: each breaks the recorded history in one way.
@@ -307,6 +354,20 @@ var spoilings = []struct {
 		})
 		op := &x.Ops[longRead(x)]
 		op.Read = slices.Delete(slices.Clone(op.Read), 1, 2)
+	}},
+	{"what a removed node has acknowledged is lost", "lost commit: node1 lacks transfer",
+		func(t *testing.T, h *History) { without(&h.States[0].Transfers, removed(t, h)) }},
+	{"who has joined lacks a row", "lost commit: node4 lacks transfer", func(t *testing.T, h *History) {
+		removed(t, h)
+		without(&h.States[1].Transfers, acknowledged(t, h, wTransfer).Tag)
+	}},
+	{"a removed node is compared", "removed: node2 was removed", func(t *testing.T, h *History) {
+		removed(t, h)
+		h.States[1].Node = 2
+	}},
+	{"who has joined is not compared", "no copy: node4 is a member", func(t *testing.T, h *History) {
+		removed(t, h)
+		h.States = slices.Delete(h.States, 1, 2)
 	}},
 	{"a failed append was read", "G1a", func(t *testing.T, h *History) {
 		read := h.States[0].Lists[0].Read[0]

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are one network namespace per node and one for the bridge that joins them; the
+// namespaces are one network namespace per place and one for the bridge that joins them; the
 // clients dial from the bridge's. None has a name, and nothing is added to the machine's own:
 // with their last process and descriptor they are gone, and the virtual cables with them (K4).
 type namespaces struct {
@@ -32,13 +32,13 @@ func newNetwork(o *Options) (network, error) {
 		return nil, fmt.Errorf("--netns needs the command ip (package iproute2): %w", err)
 	}
 	s := &namespaces{}
-	if err := s.build(o.Nodes); err != nil {
+	if err := s.build(o.places()); err != nil {
 		return nil, errors.Join(fmt.Errorf("--netns: %w", err), s.close())
 	}
 	return s, nil
 }
 
-func (s *namespaces) build(nodes int) (err error) {
+func (s *namespaces) build(places int) (err error) {
 	if s.bridge, err = newNamespace(); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *namespaces) build(nodes int) (err error) {
 		"link set br0 up"); err != nil {
 		return err
 	}
-	for k := 1; k <= nodes; k++ {
+	for k := 1; k <= places; k++ {
 		ns, err := newNamespace()
 		if err != nil {
 			return err
@@ -132,16 +132,16 @@ func (s *namespaces) inside(f func() error) error { return in(s.bridge, f) }
 
 // cut lets node a's kernel throw away what is sent to the others; their answers to it are
 // thrown away with it, so nothing gets through in either direction.
-func (s *namespaces) cut(_ *cluster, a int, others []int, on bool) error {
+func (s *namespaces) cut(c *cluster, a int, others []int, on bool) error {
 	var commands []string
 	for _, b := range others {
 		verb := "del"
 		if on {
 			verb = "add"
 		}
-		commands = append(commands, fmt.Sprintf("route %s blackhole %s/32", verb, host(b)))
+		commands = append(commands, fmt.Sprintf("route %s blackhole %s/32", verb, host(c.node(b).place)))
 	}
-	return ip(s.nodes[a-1], commands...)
+	return ip(s.nodes[c.node(a).place-1], commands...)
 }
 
 func (s *namespaces) unplug(k int, on bool) error {

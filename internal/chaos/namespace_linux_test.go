@@ -23,6 +23,7 @@ func TestNamespaces(t *testing.T) {
 		t.Skipf("this machine has no network namespaces: %v", err)
 	}
 	s := n.(*namespaces)
+	c := &cluster{roster: roster{nodes: []*node{{k: 1, place: 1}, {k: 2, place: 2}, {k: 3, place: 3}}}}
 	var ln net.Listener
 	if err := in(s.nodes[1], func() (err error) {
 		ln, err = net.Listen("tcp", n.memberAddress(2))
@@ -55,8 +56,8 @@ func TestNamespaces(t *testing.T) {
 	}
 	dial(s.nodes[0], true)
 	for _, f := range []func(on bool) error{
-		func(on bool) error { return n.cut(nil, 1, []int{2, 3}, on) },
-		func(on bool) error { return n.cut(nil, 2, []int{1}, on) },
+		func(on bool) error { return n.cut(c, 1, []int{2, 3}, on) },
+		func(on bool) error { return n.cut(c, 2, []int{1}, on) },
 		func(on bool) error { return n.unplug(1, on) },
 	} {
 		for _, on := range []bool{true, false} {

@@ -11,21 +11,22 @@ import (
 	"github.com/tuttidb/tutti/internal/fault"
 )
 
-// network is where the nodes are, and how their links are cut.
+// network is where the nodes are, and how their links are cut. It has places, from 1; there is one node at a place at a
+// time.
 type network interface {
-	clientAddress(k int) string
-	memberAddress(k int) string
-	// enter is what the thread that starts node k runs first; nil if nothing.
-	enter(k int) func() error
+	clientAddress(place int) string
+	memberAddress(place int) string
+	// enter is what the thread that starts the node there runs first; nil if nothing.
+	enter(place int) func() error
 	// dial connects a client.
 	dial(ctx context.Context, network, address string) (net.Conn, error)
 	// inside runs f on a thread from which children reach the nodes.
 	inside(f func() error) error
-	// cut makes the links between a and each of the others carry nothing, or again carry what
+	// cut makes the links between node a and each of the others carry nothing, or again carry what
 	// is sent.
 	cut(c *cluster, a int, others []int, on bool) error
-	// unplug takes node k off the network, or puts it back.
-	unplug(k int, on bool) error
+	// unplug takes the node at a place off the network, or puts it back.
+	unplug(place int, on bool) error
 	close() error
 }
 
@@ -40,7 +41,7 @@ func newLoopback(o *Options) (*loopback, error) {
 		}
 		l := &loopback{}
 		var last error
-		for p := first; p < first+2*o.Nodes; p++ {
+		for p := first; p < first+2*o.places(); p++ {
 			last = errors.Join(last, portFree(p))
 			l.ports = append(l.ports, p)
 		}
@@ -96,14 +97,4 @@ func (c *cluster) mute(a, b int, on bool) error {
 			r.Drop = append(r.Drop, uint32(b))
 		}
 	})
-}
-
-// others lists the nodes that are not among some.
-func (c *cluster) others(some []int) (rest []int) {
-	for _, n := range c.nodes {
-		if !slices.Contains(some, n.k) {
-			rest = append(rest, n.k)
-		}
-	}
-	return rest
 }

@@ -22,11 +22,17 @@ const restartAfter = 500 * time.Millisecond
 
 // node is one member and who keeps it running.
 type node struct {
-	k          int
+	k          int    // the number of its member
+	place      int    // where it is in the network
+	member     string // the name of its member
 	config     config.Config
 	configFile string
 	logFile    string
 	faultFile  string
+
+	stage   stage     // guarded by the cluster
+	removed time.Time // since when it is no member
+	small   bool      // it is or was on the small file system; guarded by the cluster
 
 	mu       sync.Mutex
 	proc     *process.Process
@@ -51,10 +57,10 @@ func (n *node) name() string { return fmt.Sprintf("node%d", n.k) }
 func (c *cluster) supervise(ctx context.Context, n *node) {
 	for n.await(ctx) {
 		p, err := process.Start(process.Options{
-			Log: n.logFile, Enter: c.net.enter(n.k), Kill: true,
+			Log: n.logFile, Enter: c.net.enter(n.place), Kill: true,
 			Env: []string{
 				// The nodes share this machine's cores; threads beyond that only wake each other.
-				fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/len(c.nodes))),
+				fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/c.o.Nodes)),
 				fault.Variable + "=" + n.faultFile,
 			},
 		}, c.o.Exe, "node", "--config", n.configFile)

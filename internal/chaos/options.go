@@ -23,8 +23,8 @@ type Options struct {
 	// Dir gets the cluster's files, the log of faults and the history; it must be reachable for
 	// the user PostgreSQL runs as. Empty means a new temporary one.
 	Dir string
-	// BasePort is the first of 2 × Nodes ports in a row; zero takes free ones. With network
-	// namespaces it has no meaning.
+	// BasePort is the first of 2 × Nodes ports in a row, and of two more where nodes join; zero takes free
+	// ones. With network namespaces it has no meaning.
 	BasePort int
 	// Clients per node, at least the number of workloads; zero means 11.
 	Clients int
@@ -112,6 +112,19 @@ func (o *Options) chooseFaults() error {
 		}
 	}
 	return nil
+}
+
+// changes reports whether members come and go.
+func (o *Options) changes() bool {
+	return slices.ContainsFunc(o.Faults, func(name string) bool { return name == kindJoin || name == kindRemove })
+}
+
+// places are how many nodes there may be at a time.
+func (o *Options) places() int {
+	if o.changes() {
+		return o.Nodes + 1
+	}
+	return o.Nodes
 }
 
 func (o *Options) chooseDir() error {

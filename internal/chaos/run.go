@@ -111,6 +111,9 @@ func (r *run) all(ctx context.Context) (err error) {
 	}
 	sleep(life, settle)
 	r.before = r.idle(life)
+	for _, n := range r.members() {
+		r.rec.change(n.k, false)
+	}
 	r.load = startLoad(r.cluster, r.rec)
 	watching, stopWatching := context.WithCancel(life)
 	defer stopWatching()
@@ -140,7 +143,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	ready, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	for _, n := range r.nodes {
+	for _, n := range r.members() {
 		if err := r.awaitQuery(ready, n.k, r.url(n.k), r.net.dial, "SELECT count(*) FROM chaos_tally"); err != nil {
 			return err
 		}
@@ -154,18 +157,21 @@ func (r *run) faults(ctx, life context.Context) {
 	s := newSchedule(r.o)
 	for ctx.Err() == nil && time.Now().Before(until) {
 		f := s.next()
-		w := r.place(f, r.leader(life))
+		w := r.place(f, r.view(life))
 		w.start = time.Now()
 		r.say("#%d %s, at %s for %s", f.Number, w.fault, nodeNames(w.hit), f.For)
 		heal, err := r.strike(life, w)
 		if err == nil {
+			r.changed(w, kindRemove)
 			sleep(ctx, f.For)
 			err = heal()
 		}
 		if err != nil {
 			r.problem("fault #%d could not be made: %v", f.Number, err)
+			r.diagnose(life)
 			return
 		}
+		r.changed(w, kindJoin)
 		w.healed = time.Now()
 		back := r.recovered(life, w.healed)
 		w.over = time.Now()
@@ -178,12 +184,26 @@ func (r *run) faults(ctx, life context.Context) {
 	}
 }
 
+// changed has the clients and the history go by a change of the members, if a fault was one of this kind.
+func (r *run) changed(w window, kind string) {
+	if w.fault.Kind != kind {
+		return
+	}
+	k := w.hit[len(w.hit)-1]
+	if kind == kindJoin {
+		r.load.comes(k)
+	} else {
+		r.load.goes(k)
+	}
+	r.rec.change(k, kind == kindRemove)
+}
+
 // recovered waits until every node has committed a transaction begun after a moment.
 func (r *run) recovered(ctx context.Context, since time.Time) bool {
 	for range r.o.Recover / pollInterval { // counted, so that a machine that sleeps loses no time
 		sleep(ctx, pollInterval)
 		missing := 0
-		for _, n := range r.nodes {
+		for _, n := range r.members() {
 			if !r.rec.committedSince(n.k, since) {
 				missing++
 			}
@@ -192,7 +212,7 @@ func (r *run) recovered(ctx context.Context, since time.Time) bool {
 			return true
 		}
 	}
-	for _, n := range r.nodes {
+	for _, n := range r.members() {
 		if !r.rec.committedSince(n.k, since) {
 			r.problem("%s has not committed for %s after the fault was healed", n.name(), r.o.Recover)
 		}
@@ -204,16 +224,19 @@ func (r *run) recovered(ctx context.Context, since time.Time) bool {
 // finish compares and collects when all is quiet.
 func (r *run) finish(ctx context.Context) {
 	r.say("healed; %d transactions were acknowledged", r.rec.total())
+	if r.o.changes() {
+		r.votes(ctx)
+	}
 	args := []string{"check"}
-	for _, n := range r.nodes {
-		args = append(args, "--address", r.net.clientAddress(n.k))
+	for _, n := range r.members() {
+		args = append(args, "--address", r.address(n.k))
 	}
 	out, err := r.tool(ctx, args...)
 	r.say("tutti check: %s", strings.TrimSpace(out))
 	if err != nil {
 		r.problem("tutti check: %v: %s", err, out)
 	}
-	for _, n := range r.nodes {
+	for _, n := range r.members() {
 		s, err := r.collect(ctx, n.k)
 		if err != nil {
 			r.problem("%s cannot be read: %v", n.name(), err)
@@ -232,6 +255,22 @@ func (r *run) finish(ctx context.Context) {
 	for _, leak := range r.leaks(r.before, r.after) {
 		r.problem("%s", leak)
 	}
+}
+
+// votesTimeout is in how much time all members vote that are to: one that was gone often waits for it.
+const votesTimeout = 4 * time.Minute
+
+// votes waits until as many members vote as are to.
+func (r *run) votes(ctx context.Context) {
+	began := time.Now()
+	v := r.view(ctx)
+	for ; !v.settled; v = r.view(ctx) {
+		if time.Since(began) > votesTimeout || !sleep(ctx, settle) {
+			r.problem("members %v, and their voters are %v after %s", v.members, v.voters, votesTimeout)
+			return
+		}
+	}
+	r.say("%s vote, of %d members, after %.0f s", nodeNames(v.voters), len(v.members), time.Since(began).Seconds())
 }
 
 func nodeNames(nodes []int) string {

@@ -78,7 +78,7 @@ func children(parent int) (n int) {
 func (c *cluster) watch(ctx context.Context) map[int][]sample {
 	out := map[int][]sample{}
 	for sleep(ctx, sampleEvery) {
-		for _, n := range c.nodes {
+		for _, n := range c.members() {
 			if s, ok := c.sample(ctx, n.k); ok {
 				out[n.k] = append(out[n.k], s)
 			}
@@ -90,7 +90,7 @@ func (c *cluster) watch(ctx context.Context) map[int][]sample {
 // idle samples all nodes while nothing is asked of them.
 func (c *cluster) idle(ctx context.Context) map[int]sample {
 	out := map[int]sample{}
-	for _, n := range c.nodes {
+	for _, n := range c.members() {
 		if s, ok := c.sample(ctx, n.k); ok {
 			out[n.k] = s
 		}
@@ -106,10 +106,22 @@ const (
 	backendsMore   = 4 // two of an audit
 )
 
+// baseline is a node before any load; for one that joined later, the most of those that there were.
+func baseline(before map[int]sample, k int) (s sample) {
+	if s, ok := before[k]; ok {
+		return s
+	}
+	for _, b := range before {
+		s.files, s.goroutines, s.backends = max(s.files, b.files), max(s.goroutines, b.goroutines),
+			max(s.backends, b.backends)
+	}
+	return s
+}
+
 // leaks compares idle nodes before and after.
 func (c *cluster) leaks(before, after map[int]sample) (problems []string) {
-	for _, n := range c.nodes {
-		b, a := before[n.k], after[n.k]
+	for _, n := range c.members() {
+		b, a := baseline(before, n.k), after[n.k]
 		segments, _ := filepath.Glob(filepath.Join(n.config.DataDir, "log", "*.seg")) // the pattern is ours
 		for _, x := range []struct {
 			what         string

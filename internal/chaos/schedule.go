@@ -60,12 +60,30 @@ var kinds = []kind{
 		lasts: [2]time.Duration{50 * time.Millisecond, time.Second}},
 	{name: "unplug", what: "the cable of a node's network is pulled",
 		lasts: [2]time.Duration{300 * time.Millisecond, 6 * time.Second}, needs: needsNetns},
+	{name: kindJoin, what: "a new node joins as a member; others are disturbed meanwhile, or it is",
+		lasts: [2]time.Duration{200 * time.Millisecond, 4 * time.Second}},
+	{name: kindRemove, what: "a member is removed, also one that is down or cut off, and its node ends for ever",
+		lasts: [2]time.Duration{0, 3 * time.Second}},
 	{name: none, what: "nothing happens; only when named, to see what the machine does by itself",
 		lasts: [2]time.Duration{time.Second, 5 * time.Second}, needs: needsAsking},
 }
 
-// none is the kind for comparison.
-const none = "none"
+// besideMillisMax is how long after the start of a node that joins something else may be made.
+const besideMillisMax = 5000
+
+const (
+	none       = "none" // the kind for comparison
+	kindJoin   = "join"
+	kindRemove = "remove"
+)
+
+// Kinds that are made beside a change of the members: at who joins, at another member meanwhile, and at who is removed,
+// before.
+var (
+	besideJoiner = []string{"kill-both", "restart", "freeze", "partition", "lose-disk"}
+	besideJoin   = []string{"kill-both", "kill-postgres", "restart", "freeze", "partition"}
+	besideRemove = []string{"kill-both", "partition"}
+)
 
 func kindNames() (names []string) {
 	for _, k := range kinds {
@@ -92,11 +110,16 @@ type Fault struct {
 	Kind   string
 	Leader bool          // it hits the leader
 	Count  int           // how many nodes it hits; always a minority, or all
-	Order  []int         // in which nodes are taken, beside the leader
+	Order  []int         // in which members are taken, by their places in the list, beside the leader
 	For    time.Duration // until it is healed
 	Pause  time.Duration // from recovery to the next fault
 	Millis int           // size of delays, period of flapping
 	Inward bool          // oneway: what others send is lost
+	// Beside is the kind of another fault that is made beside a join or a remove; empty: none.
+	Beside string
+	// Other: Beside is made at another member than the one that joins; who is to be removed asks another one for it.
+	Other bool
+	Same  bool // join: under the name of who was removed last
 }
 
 func (f Fault) String() string {
@@ -106,9 +129,11 @@ func (f Fault) String() string {
 	}
 	s := fmt.Sprintf("%s %s", f.Kind, who)
 	switch {
-	case f.Kind == "kill-all":
-		s = f.Kind
-	case f.Kind == none:
+	case f.Kind == kindJoin:
+		return f.joins(who)
+	case f.Kind == kindRemove:
+		return f.removes(s)
+	case f.Kind == "kill-all", f.Kind == none:
 		s = f.Kind
 	case f.Count > 1:
 		s += fmt.Sprintf(" and %d more", f.Count-1)
@@ -122,18 +147,53 @@ func (f Fault) String() string {
 	return s
 }
 
+func (f Fault) joins(who string) string {
+	s := f.Kind
+	if f.Same {
+		s += " under the name of who was removed last"
+	}
+	switch {
+	case f.Beside == "":
+		return s
+	case !f.Other:
+		who = "who joins"
+	}
+	return s + fmt.Sprintf(", and %s %s after %d ms", f.Beside, who, f.Millis)
+}
+
+func (f Fault) removes(s string) string {
+	switch {
+	case f.Beside != "":
+		s += " after " + f.Beside
+	case !f.Other:
+		s += " by itself"
+	}
+	return s
+}
+
+// what is the kind of a fault, for tables.
+func (f Fault) what() string {
+	if f.Beside != "" {
+		return f.Kind + " + " + f.Beside
+	}
+	return f.Kind
+}
+
 // schedule draws faults. Kinds come in shuffled rounds, so that each is made as often as the
-// others.
+// others. Members join and are removed so that there are as many as nodes, or one more or less.
 type schedule struct {
-	rng   *rand.Rand
-	nodes int
-	from  []kind
-	bag   []kind
-	drawn int
+	rng     *rand.Rand
+	nodes   int
+	seats   int // members that there may be
+	members int // that there are, if all that was drawn was made
+	joined  int
+	from    []kind
+	bag     []kind
+	drawn   int
 }
 
 func newSchedule(o *Options) *schedule {
-	s := &schedule{rng: rand.New(rand.NewPCG(o.Seed, 0)), nodes: o.Nodes}
+	s := &schedule{rng: rand.New(rand.NewPCG(o.Seed, 0)), nodes: o.Nodes, seats: o.places(), members: o.Nodes}
 	for _, k := range kinds {
 		for _, name := range o.Faults {
 			if k.name == name {
@@ -157,7 +217,7 @@ func (s *schedule) next() Fault {
 		For: s.between(k.lasts), Pause: s.between([2]time.Duration{500 * time.Millisecond, 3 * time.Second}),
 		Inward: s.rng.IntN(2) == 0,
 	}
-	for _, n := range s.rng.Perm(s.nodes) {
+	for _, n := range s.rng.Perm(s.seats) {
 		f.Order = append(f.Order, n+1)
 	}
 	if k.size[1] > 0 {
@@ -165,31 +225,76 @@ func (s *schedule) next() Fault {
 	}
 	switch k.name {
 	case "kill-all":
-		f.Leader, f.Count = true, s.nodes
+		f.Leader, f.Count = true, s.seats
 	case none:
 		f.Leader, f.Count = false, 0
 	case "link", "disk-full", "lose-disk":
 		f.Count = 1
+	case kindJoin, kindRemove:
+		s.change(&f)
 	}
 	return f
+}
+
+// change draws how a member joins or is removed. It is the other of both if there were too many members otherwise, or
+// too few, and nothing when all numbers have been used.
+func (s *schedule) change(f *Fault) {
+	switch {
+	case s.members > s.nodes:
+		f.Kind = kindRemove
+	case s.members < s.nodes:
+		f.Kind = kindJoin
+	}
+	f.Count, f.Other, f.Same = 1, s.rng.IntN(4) > 0, s.rng.IntN(2) == 0
+	beside := besideRemove
+	switch {
+	case f.Kind == kindJoin && s.nodes+s.joined == sequenceStep:
+		f.Kind, f.Count = none, 0
+		return
+	case f.Kind == kindRemove:
+		s.members--
+		f.Same = false
+	default:
+		s.members++
+		s.joined++
+		f.Millis = s.rng.IntN(besideMillisMax)
+		if f.Other = s.rng.IntN(2) == 0; f.Other {
+			beside = besideJoin
+		} else {
+			beside = besideJoiner
+		}
+	}
+	if i := s.rng.IntN(2 * len(beside)); i < len(beside) {
+		f.Beside = beside[i]
+	}
 }
 
 func (s *schedule) between(d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(s.rng.Int64N(int64(d[1]-d[0])+1)).Round(time.Millisecond)
 }
 
-// victims are the nodes a fault is made at, and whether one of them leads now.
-func (f Fault) victims(leader int) []int {
+// victims are the members a fault is made at, of those that there are.
+func (f Fault) victims(leader int, members []int) []int {
 	var v []int
 	if f.Leader && leader > 0 {
 		v = append(v, leader)
 	}
-	for _, k := range f.Order {
+	for _, k := range f.order(members) {
 		if len(v) < f.Count && k != leader {
 			v = append(v, k)
 		}
 	}
 	return v
+}
+
+// order are the members in the order in which they are taken.
+func (f Fault) order(members []int) (list []int) {
+	for _, place := range f.Order {
+		if place <= len(members) {
+			list = append(list, members[place-1])
+		}
+	}
+	return list
 }
 
 // KindsText lists the kinds of faults, for a command's help.

@@ -29,10 +29,14 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%d nodes: another seed draws the same faults", nodes)
 		}
 		times := map[string]int{}
+		var members []int
+		for k := range o.places() {
+			members = append(members, 10+k)
+		}
 		for _, f := range first {
 			times[f.Kind]++
-			for leader := range nodes + 1 {
-				v := f.victims(leader)
+			for _, leader := range append([]int{0}, members...) {
+				v := f.victims(leader, members)
 				slices.Sort(v)
 				if len(slices.Compact(slices.Clone(v))) != len(v) || len(v) != f.Count {
 					t.Errorf("%+v hits %v", f, v)
@@ -49,6 +53,70 @@ func TestSchedule(t *testing.T) {
 			if times[k.name] != 3 {
 				t.Errorf("%s is made %d times in three rounds", k.name, times[k.name])
 			}
+		}
+	}
+}
+
+// TestScheduleOfMembers: whichever kinds are named, there are as many members as nodes, or one more or less; who joins
+// and who is removed is disturbed in every way, and not always.
+func TestScheduleOfMembers(t *testing.T) {
+	for _, faults := range [][]string{{kindJoin, kindRemove}, {kindRemove}, {kindJoin}, {"freeze", kindRemove}} {
+		o := Options{Nodes: 3, Seed: 7, Faults: faults}
+		members, joined, beside := 3, 0, map[string]int{}
+		for _, f := range draw(o, 300) {
+			switch f.Kind {
+			case kindJoin:
+				members++
+				joined++
+			case kindRemove:
+				members--
+			}
+			if members < 2 || members > 4 {
+				t.Fatalf("%v: %d members after %+v", faults, members, f)
+			}
+			beside[f.what()]++
+		}
+		if joined < 70 {
+			t.Errorf("%v: %d join", faults, joined)
+		}
+		for kind, with := range map[string][]string{kindJoin: slices.Concat(besideJoin, besideJoiner),
+			kindRemove: besideRemove} { // order-free: each for itself
+			for _, x := range append(with, "") {
+				if what := (Fault{Kind: kind, Beside: x}).what(); beside[what] == 0 {
+					t.Errorf("%v: never %q", faults, what)
+				}
+			}
+		}
+	}
+	nobody := 0
+	for _, f := range draw(Options{Nodes: 3, Seed: 7, Faults: []string{kindJoin}}, 2*sequenceStep+50) {
+		if f.Kind == kindJoin {
+			nobody++
+		}
+	}
+	if nobody != sequenceStep-3 {
+		t.Errorf("%d join, of %d numbers", nobody, sequenceStep)
+	}
+}
+
+// TestFaultText: what is drawn of a join or a remove is told.
+func TestFaultText(t *testing.T) {
+	for want, f := range map[string]Fault{ // order-free: each for itself
+		"join": {Kind: kindJoin, Other: true},
+		"join under the name of who was removed last, and freeze who joins after 7 ms": {Kind: kindJoin, Same: true,
+			Beside: "freeze", Millis: 7},
+		"join, and kill-both leader after 7 ms": {Kind: kindJoin, Leader: true, Other: true, Beside: "kill-both",
+			Millis: 7},
+		"remove leader by itself":         {Kind: kindRemove, Leader: true},
+		"remove follower":                 {Kind: kindRemove, Other: true},
+		"remove follower after partition": {Kind: kindRemove, Beside: "partition"},
+		"oneway leader hears nothing":     {Kind: "oneway", Leader: true, Inward: true},
+		"freeze follower and 1 more":      {Kind: "freeze", Count: 2},
+		"delay follower 20 ms":            {Kind: "delay", Millis: 20},
+		"kill-all":                        {Kind: "kill-all", Leader: true, Count: 3},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
@@ -76,24 +144,57 @@ func TestOptions(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	c := &cluster{}
+	c := &cluster{o: &Options{Nodes: 3, Faults: []string{kindJoin}}}
 	for k := 1; k <= 3; k++ {
-		c.nodes = append(c.nodes, &node{k: k})
+		c.nodes = append(c.nodes, &node{k: k, place: k, stage: stageMember})
 	}
-	link := Fault{Kind: "link", Leader: true, Count: 1, Order: []int{2, 1, 3}}
-	if w := c.place(link, 1); !slices.Equal(w.hit, []int{1, 2}) || !slices.Equal(w.victims, []int{2}) || w.led {
-		t.Errorf("a link of the leader: %+v", w)
+	all := []int{1, 2, 3}
+	led := func(by int, voters ...int) view { return view{members: all, leader: by, voters: voters, settled: true} }
+	order := []int{2, 1, 3, 4}
+	fault := func(kind string, leader bool) Fault { return Fault{Kind: kind, Leader: leader, Count: 1, Order: order} }
+	remove, join := fault(kindRemove, true), fault(kindJoin, true)
+	remove.Beside, join.Beside, join.Other = "partition", "kill-both", true
+	alone := join
+	alone.Other = false
+	for _, x := range []struct {
+		what    string
+		f       Fault
+		v       view
+		kind    string
+		beside  string
+		hit     []int
+		victims []int
+		led     bool
+	}{
+		{"a link of the leader", fault("link", true), led(1, 1, 2, 3), "link", "", []int{1, 2}, []int{2}, false},
+		{"a link to the leader", fault("link", false), led(1, 1, 2, 3), "link", "", []int{2, 1}, []int{2}, false},
+		{"a link of followers", fault("link", false), led(3, 1, 2, 3), "link", "", []int{2, 1}, nil, false},
+		{"a link of both voters", fault("link", false), led(1, 1, 2), "link", "", []int{2, 1}, all, false},
+		{"the leader is frozen", fault("freeze", true), led(3, 1, 2, 3), "freeze", "", []int{3}, []int{3}, true},
+		{"one of both voters is frozen", fault("freeze", false), led(3, 2, 3), "freeze", "", []int{2},
+			[]int{2, 1, 2, 3}, false},
+		{"a disk is lost", fault("lose-disk", false), led(1, 1, 2, 3), "lose-disk", "", []int{2}, []int{2}, false},
+		{"one of both voters would lose its disk", fault("lose-disk", false), led(1, 1, 2), "kill-both", "", []int{2},
+			[]int{2, 1, 2, 3}, false},
+		{"a disk would be lost while voters change", fault("lose-disk", false),
+			view{members: all, leader: 1, voters: all}, "kill-both", "", []int{2}, []int{2}, false},
+		{"nobody has the small disk", Fault{Kind: "disk-full", Order: order}, led(1, 1, 2, 3), none, "", nil, nil,
+			false},
+		{"the leader is removed", remove, led(3, 1, 2, 3), kindRemove, "partition", []int{3}, []int{3}, true},
+		{"one of both voters is removed", remove, led(3, 2, 3), kindRemove, "", []int{3}, []int{3}, true},
+		{"one joins, the leader is killed", join, led(3, 1, 2, 3), kindJoin, "kill-both", []int{3, 4}, []int{3, 4},
+			true},
+		{"one joins and is killed", alone, led(3, 2, 3), kindJoin, "kill-both", []int{4}, []int{4}, false},
+	} {
+		w := c.place(x.f, x.v)
+		if w.fault.Kind != x.kind || w.fault.Beside != x.beside || !slices.Equal(w.hit, x.hit) ||
+			!slices.Equal(w.victims, x.victims) || w.led != x.led || !slices.Equal(w.members, all) {
+			t.Errorf("%s: %+v", x.what, w)
+		}
 	}
-	link.Leader = false
-	if w := c.place(link, 1); !slices.Equal(w.hit, []int{2, 1}) || !slices.Equal(w.victims, []int{2}) {
-		t.Errorf("a link between a follower and the leader: %+v", w)
-	}
-	if w := c.place(link, 3); !slices.Equal(w.hit, []int{2, 1}) || len(w.victims) != 0 {
-		t.Errorf("a link between followers: %+v", w)
-	}
-	if w := c.place(Fault{Kind: "freeze", Leader: true, Count: 1, Order: []int{2, 1, 3}}, 3); !w.led ||
-		!slices.Equal(w.victims, []int{3}) {
-		t.Errorf("the leader is frozen: %+v", w)
+	c.disk = &smallDisk{k: 2}
+	if w := c.place(Fault{Kind: "disk-full", Count: 1, Order: order}, led(2, 1, 2, 3)); !w.led || w.hit[0] != 2 {
+		t.Errorf("the leader has the small disk: %+v", w)
 	}
 }
 
@@ -120,9 +221,9 @@ func TestGaps(t *testing.T) {
 		pulse:   []int64{90, 130, 170, 210, 250},
 		txs:     []Tx{{Node: 1, Start: 102, End: 150}, {Node: 2, Start: 95, End: 190}, {Node: 3, Start: 50, End: 120}},
 	}
-	w := []window{{fault: Fault{Kind: "freeze"}, led: true, victims: []int{2}, start: moment(100), healed: moment(170),
-		over: moment(190)}}
-	rows, each := m.measure(w, at, moment(250), []int{1, 2, 3})
+	w := []window{{fault: Fault{Kind: "freeze"}, led: true, victims: []int{2}, members: []int{1, 2, 3},
+		start: moment(100), healed: moment(170), over: moment(190)}}
+	rows, each := m.measure(w, at, moment(250))
 	want := gaps{kind: "freeze", led: true, survivors: 60, victims: 90, recovery: 20, answer: 48, machine: 40}
 	if each[0].count = 0; each[0] != want {
 		t.Errorf("got %+v, want %+v", each[0], want)

@@ -16,35 +16,73 @@ type window struct {
 	fault   Fault
 	led     bool  // it was made at the leader
 	hit     []int // nodes it was made at
+	beside  int   // join, remove: the node at which Fault.Beside is made
 	victims []int // nodes whose clients may see an outage
+	members []int // when it was made
 	start   time.Time
 	healed  time.Time
-	over    time.Time // every node had committed again
+	over    time.Time // every member had committed again
 }
 
 // place decides where a fault is made.
-func (c *cluster) place(f Fault, leader int) window {
-	w := window{fault: f, hit: f.victims(leader)}
+func (c *cluster) place(f Fault, v view) window {
+	f = c.feasible(f, v)
+	w := window{fault: f, members: v.members, hit: f.victims(v.leader, v.members)}
 	switch f.Kind {
 	case "disk-full":
 		w.hit = []int{c.disk.k}
-		w.fault.Leader = leader == c.disk.k
+		w.fault.Leader = v.leader == c.disk.k
 	case "link":
-		// The node beside the one that leads cannot reach the leader; between followers
-		// nobody misses anything.
-		a := w.hit[0]
-		b := f.Order[slices.IndexFunc(f.Order, func(k int) bool { return k != a })]
-		w.hit = []int{a, b}
-		for _, k := range w.hit {
-			if k != leader && slices.Contains(w.hit, leader) {
-				w.victims = []int{k}
-			}
+		return c.placeLink(w, v)
+	case kindRemove:
+		w.beside = w.hit[0]
+	case kindJoin:
+		k := len(c.known()) + 1
+		w.beside = k
+		if f.Beside != "" && f.Other {
+			w.beside = w.hit[0]
 		}
-		return w
+		w.hit = slices.Compact([]int{w.beside, k})
 	}
 	w.victims = w.hit
-	w.led = slices.Contains(w.hit, leader)
+	w.led = slices.Contains(w.hit, v.leader)
+	if f.Kind != kindRemove && len(w.hit) > 0 && v.outvoted(w.hit) { // others wait for who was hit
+		w.victims = append(slices.Clone(w.hit), v.members...)
+	}
 	return w
+}
+
+// placeLink chooses the other end. The node beside the one that leads cannot reach the leader; between followers nobody
+// misses anything.
+func (c *cluster) placeLink(w window, v view) window {
+	a := w.hit[0]
+	order := w.fault.order(v.members)
+	b := order[slices.IndexFunc(order, func(k int) bool { return k != a })]
+	w.hit = []int{a, b}
+	for _, k := range w.hit {
+		if k != v.leader && slices.Contains(w.hit, v.leader) {
+			w.victims = []int{k}
+		}
+	}
+	if slices.Contains(v.voters, a) && slices.Contains(v.voters, b) && v.outvoted([]int{a}) {
+		w.victims = v.members
+	}
+	return w
+}
+
+// feasible is what can be made of a fault now. Whoever votes and loses its disk while the others that vote are no
+// majority is lost for good, and so is the cluster; who is to be removed then must be there to vote for it.
+func (c *cluster) feasible(f Fault, v view) Fault {
+	lost := v.outvoted(f.victims(v.leader, v.members))
+	switch {
+	case f.Kind == "lose-disk" && (lost || c.o.changes() && !v.settled):
+		f.Kind = "kill-both"
+	case f.Kind == "disk-full" && (c.disk == nil || !slices.Contains(v.members, c.disk.k)):
+		f.Kind, f.Count = none, 0
+	case f.Kind == kindRemove && lost:
+		f.Beside = ""
+	}
+	return f
 }
 
 // strike makes a fault and returns what heals it.
@@ -53,6 +91,10 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 	switch f.Kind {
 	case none:
 		return nothing, nil
+	case kindJoin:
+		return c.join(ctx, w)
+	case kindRemove:
+		return c.remove(ctx, w)
 	case "kill-node", "kill-both", "kill-all", "restart":
 		return c.end(w)
 	case "lose-disk":
@@ -70,6 +112,18 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 		return nothing, err
 	case "freeze":
 		return c.signalAll(w, syscall.SIGCONT), c.signalAll(w, syscall.SIGSTOP)()
+	case "flap":
+		return c.flap(ctx, w)
+	case "disk-full":
+		return c.disk.free, c.disk.fill()
+	}
+	return c.disturb(w)
+}
+
+// disturb makes a fault that is turned on and off.
+func (c *cluster) disturb(w window) (heal func() error, err error) {
+	f := w.fault
+	switch f.Kind {
 	case "slow-fsync":
 		return c.switched(func(on bool) error {
 			return c.eachHit(w, func(n *node) error {
@@ -90,14 +144,10 @@ func (c *cluster) strike(ctx context.Context, w window) (heal func() error, err 
 		return c.switched(func(on bool) error { return c.oneway(w, on) })
 	case "partition", "link":
 		return c.switched(func(on bool) error { return c.partition(w, on) })
-	case "flap":
-		return c.flap(ctx, w)
 	case "unplug":
 		return c.switched(func(on bool) error {
-			return c.eachHit(w, func(n *node) error { return c.net.unplug(n.k, on) })
+			return c.eachHit(w, func(n *node) error { return c.net.unplug(n.place, on) })
 		})
-	case "disk-full":
-		return c.disk.free, c.disk.fill()
 	}
 	return nil, fmt.Errorf("fault %s cannot be made", f.Kind)
 }

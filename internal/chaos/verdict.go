@@ -10,7 +10,7 @@ import (
 
 // judge looks at everything when nothing runs any more, and prints the verdict.
 func (r *run) judge() {
-	for _, n := range r.nodes {
+	for _, n := range r.known() {
 		if bad := n.accident(); bad != "" {
 			r.problems = append(r.problems, fmt.Sprintf("log of %s: %s", n.name(), bad))
 		}
@@ -22,7 +22,7 @@ func (r *run) judge() {
 	r.problems = append(r.problems, Judge(&r.rec.history)...)
 	fmt.Fprintf(r.out, "\n%d transactions judged in %.1f s; answers: %s\n", len(r.rec.history.Txs),
 		time.Since(began).Seconds(), r.answers())
-	rows, perFault := r.rec.measured(r.beats).measure(r.windows, r.rec.at, r.end, r.others(nil))
+	rows, perFault := r.rec.measured(r.beats).measure(r.windows, r.rec.at, r.end)
 	r.printGaps(rows)
 	r.judgeGaps(perFault)
 	r.printNodes()
@@ -98,13 +98,28 @@ func (r *run) judgeGaps(perFault []gaps) {
 	}
 }
 
+// comings says who was a member for a time only.
+func (r *run) comings() string {
+	var joined []int
+	for _, n := range r.known() {
+		if n.k > r.o.Nodes {
+			joined = append(joined, n.k)
+		}
+	}
+	removed := numbersOf(r.inStages(stageRemoved))
+	if len(joined)+len(removed) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Joined: %s. Removed: %s.\n", nodeNames(joined), nodeNames(removed))
+}
+
 // printNodes shows what the nodes held, and how often they ended by themselves.
 func (r *run) printNodes() {
 	fmt.Fprintln(r.out, "\nNodes, idle before any load → idle at the end (most meanwhile):")
 	w := tabwriter.NewWriter(r.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tMEMORY\tGROWTH IN THE LONGEST LIFE\tOPEN FILES\tGOROUTINES\tPOSTGRESQL PROCESSES\tENDED "+
 		"BY ITSELF")
-	for _, n := range r.nodes {
+	for _, n := range r.members() {
 		b, a, all := r.before[n.k], r.after[n.k], r.samples[n.k]
 		perMinute, life := trend(all)
 		change := func(of func(sample) int64) string {
@@ -117,4 +132,5 @@ func (r *run) printNodes() {
 			change(func(s sample) int64 { return int64(s.backends) }), len(n.byItself()))
 	}
 	_ = w.Flush() // out is a terminal or a buffer
+	fmt.Fprint(r.out, r.comings())
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -43,8 +44,8 @@ func (c *cluster) join(ctx context.Context, w window) (heal func() error, err er
 	j := &newcomer{cluster: c, n: c.o.newNode(len(c.known())+1, c.freePlace())}
 	n := j.n
 	n.member = n.name()
-	if last := c.lastRemoved(); w.fault.Same && last != nil && !c.named(last.member) {
-		n.member = last.member
+	if w.fault.Same {
+		n.member = c.lastRemoved().member
 	}
 	if err := j.enlist(ctx); err != nil {
 		return nil, err
@@ -57,6 +58,7 @@ func (c *cluster) join(ctx context.Context, w window) (heal func() error, err er
 	c.wg.Go(func() { c.supervise(ctx, n) })
 	healed := nothing
 	if w.fault.Beside != "" {
+		j.comesTo(ctx, joinStages[w.fault.Stage].says)
 		sleep(ctx, time.Duration(w.fault.Millis)*time.Millisecond)
 		c.say("%s at node%d, while %s joins", w.fault.Beside, w.beside, n.name())
 		if healed, err = c.strike(ctx, besides(w)); err != nil {
@@ -64,6 +66,19 @@ func (c *cluster) join(ctx context.Context, w window) (heal func() error, err er
 		}
 	}
 	return func() error { return errors.Join(healed(), j.becomes(ctx)) }, nil
+}
+
+// stageTimeout is how long it is waited until a node that joins comes to a stage.
+const stageTimeout = time.Minute
+
+// comesTo waits until the node's log says this, for a while.
+func (j *newcomer) comesTo(ctx context.Context, says string) {
+	for deadline := time.Now().Add(stageTimeout); time.Now().Before(deadline); {
+		log, err := os.ReadFile(j.n.logFile)
+		if err == nil && strings.Contains(string(log), says) || !sleep(ctx, pollInterval) {
+			return
+		}
+	}
 }
 
 // becomes waits until the node serves, which makes it a member as the others.

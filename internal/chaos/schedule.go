@@ -68,8 +68,16 @@ var kinds = []kind{
 		lasts: [2]time.Duration{time.Second, 5 * time.Second}, needs: needsAsking},
 }
 
-// besideMillisMax is how long after the start of a node that joins something else may be made.
-const besideMillisMax = 5000
+// besideMillisMax is how long after a node that joins has come to a stage something else may be made.
+const besideMillisMax = 2000
+
+// joinStages are what a node comes to that joins, and what its log says then.
+var joinStages = []struct{ what, says string }{
+	{"it has started", ""},
+	{"it begins to copy", "takes a copy of another one's database"},
+	{"it has its copy", "has a copy of another member's database"},
+	{"it has made its log", "made the log"},
+}
 
 const (
 	none       = "none" // the kind for comparison
@@ -119,6 +127,7 @@ type Fault struct {
 	Beside string
 	// Other: Beside is made at another member than the one that joins; who is to be removed asks another one for it.
 	Other bool
+	Stage int  // join: when Beside is made: so many milliseconds after this of joinStages
 	Same  bool // join: under the name of who was removed last
 }
 
@@ -158,7 +167,7 @@ func (f Fault) joins(who string) string {
 	case !f.Other:
 		who = "who joins"
 	}
-	return s + fmt.Sprintf(", and %s %s after %d ms", f.Beside, who, f.Millis)
+	return s + fmt.Sprintf(", and %s %s %d ms after %s", f.Beside, who, f.Millis, joinStages[f.Stage].what)
 }
 
 func (f Fault) removes(s string) string {
@@ -257,7 +266,7 @@ func (s *schedule) change(f *Fault) {
 	default:
 		s.members++
 		s.joined++
-		f.Millis = s.rng.IntN(besideMillisMax)
+		f.Stage, f.Millis = s.rng.IntN(len(joinStages)), s.rng.IntN(besideMillisMax)
 		if f.Other = s.rng.IntN(2) == 0; f.Other {
 			beside = besideJoin
 		} else {

@@ -103,10 +103,10 @@ func TestScheduleOfMembers(t *testing.T) {
 func TestFaultText(t *testing.T) {
 	for want, f := range map[string]Fault{ // order-free: each for itself
 		"join": {Kind: kindJoin, Other: true},
-		"join under the name of who was removed last, and freeze who joins after 7 ms": {Kind: kindJoin, Same: true,
-			Beside: "freeze", Millis: 7},
-		"join, and kill-both leader after 7 ms": {Kind: kindJoin, Leader: true, Other: true, Beside: "kill-both",
-			Millis: 7},
+		"join under the name of who was removed last, and freeze who joins 7 ms after it has started": {Kind: kindJoin,
+			Same: true, Beside: "freeze", Millis: 7},
+		"join, and kill-both leader 7 ms after it begins to copy": {Kind: kindJoin, Leader: true, Other: true,
+			Beside: "kill-both", Millis: 7, Stage: 1},
 		"remove leader by itself":         {Kind: kindRemove, Leader: true},
 		"remove follower":                 {Kind: kindRemove, Other: true},
 		"remove follower after partition": {Kind: kindRemove, Beside: "partition"},
@@ -191,6 +191,18 @@ func TestPlace(t *testing.T) {
 			!slices.Equal(w.victims, x.victims) || w.led != x.led || !slices.Equal(w.members, all) {
 			t.Errorf("%s: %+v", x.what, w)
 		}
+	}
+	join.Same = true
+	if w := c.place(join, led(1, 1, 2, 3)); w.fault.Same {
+		t.Errorf("nobody was removed, and who joins has his name: %+v", w)
+	}
+	c.nodes = append(c.nodes, &node{k: 4, member: "node4", stage: stageRemoved})
+	if w := c.place(join, led(1, 1, 2, 3)); !w.fault.Same {
+		t.Errorf("who joins has not the name of who was removed: %+v", w)
+	}
+	c.node(1).member = "node4"
+	if w := c.place(join, led(1, 1, 2, 3)); w.fault.Same {
+		t.Errorf("who joins has the name of a member: %+v", w)
 	}
 	c.disk = &smallDisk{k: 2}
 	if w := c.place(Fault{Kind: "disk-full", Count: 1, Order: order}, led(2, 1, 2, 3)); !w.led || w.hit[0] != 2 {

@@ -81,6 +81,9 @@ func (c *cluster) feasible(f Fault, v view) Fault {
 		f.Kind, f.Count = none, 0
 	case f.Kind == kindRemove && lost:
 		f.Beside = ""
+	case f.Kind == kindJoin:
+		last := c.lastRemoved()
+		f.Same = f.Same && last != nil && !c.named(last.member)
 	}
 	return f
 }

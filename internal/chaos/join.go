@@ -47,6 +47,13 @@ func (c *cluster) join(ctx context.Context, w window) (heal func() error, err er
 	if w.fault.Same {
 		n.member = c.lastRemoved().member
 	}
+	healed := nothing
+	early := w.fault.Beside != "" && w.fault.Other && w.fault.Stage == 0
+	if early {
+		if healed, err = j.forAWhile(ctx, w); err != nil {
+			return healed, err
+		}
+	}
 	if err := j.enlist(ctx); err != nil {
 		return nil, err
 	}
@@ -56,16 +63,29 @@ func (c *cluster) join(ctx context.Context, w window) (heal func() error, err er
 	}
 	j.started = time.Now()
 	c.wg.Go(func() { c.supervise(ctx, n) })
-	healed := nothing
-	if w.fault.Beside != "" {
+	if w.fault.Beside != "" && !early {
 		j.comesTo(ctx, joinStages[w.fault.Stage].says)
 		sleep(ctx, time.Duration(w.fault.Millis)*time.Millisecond)
 		c.say("%s at node%d, while %s joins", w.fault.Beside, w.beside, n.name())
-		if healed, err = c.strike(ctx, besides(w)); err != nil {
+		if healed, err = c.strike(ctx, c.besides(w)); err != nil {
 			return healed, err
 		}
 	}
 	return func() error { return errors.Join(healed(), j.becomes(ctx)) }, nil
+}
+
+// forAWhile makes the fault beside a join, and heals it when its time is over. What it returns waits for that.
+func (j *newcomer) forAWhile(ctx context.Context, w window) (healed func() error, err error) {
+	heal, err := j.strike(ctx, j.besides(w))
+	if err != nil {
+		return heal, err
+	}
+	done := make(chan error, 1)
+	go func() {
+		sleep(ctx, w.fault.For)
+		done <- heal()
+	}()
+	return func() error { return <-done }, nil
 }
 
 // stageTimeout is how long it is waited until a node that joins comes to a stage.
@@ -89,13 +109,6 @@ func (j *newcomer) becomes(ctx context.Context) error {
 	j.enter(j.n, stageMember)
 	j.say("%s serves %.1f s after its start", j.n.name(), time.Since(j.started).Seconds())
 	return j.keepFiles()
-}
-
-// besides is the fault that is made beside a join or a remove.
-func besides(w window) window {
-	f := w.fault
-	f.Kind, f.Beside = f.Beside, ""
-	return window{fault: f, hit: []int{w.beside}}
 }
 
 // enlist adds a member and makes its node's files, by the command that is for it, at whichever member can.

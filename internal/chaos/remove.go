@@ -39,7 +39,7 @@ func (c *cluster) remove(ctx context.Context, w window) (heal func() error, err 
 	healed := nothing
 	if w.fault.Beside == "" {
 		n.hold() // it is to end by itself, and not to start again
-	} else if healed, err = c.strike(ctx, besides(w)); err != nil {
+	} else if healed, err = c.strike(ctx, c.besides(w)); err != nil {
 		return healed, err
 	}
 	if err := l.dismiss(ctx, !w.fault.Other && w.fault.Beside == ""); err != nil {

@@ -68,14 +68,11 @@ func (r *roster) enter(n *node, s stage) {
 	n.stage = s
 }
 
-// others lists the members, and who joins, that are not among some.
-func (r *roster) others(some []int) (rest []int) {
-	for _, n := range r.present() {
-		if !slices.Contains(some, n.k) {
-			rest = append(rest, n.k)
-		}
-	}
-	return rest
+// besides is the fault that is made beside a join or a remove.
+func (r *roster) besides(w window) window {
+	f := w.fault
+	f.Kind, f.Beside = f.Beside, ""
+	return window{fault: f, hit: []int{w.beside}, members: numbersOf(r.present())}
 }
 
 // freePlace is the first place where no node is.

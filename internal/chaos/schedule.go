@@ -71,7 +71,8 @@ var kinds = []kind{
 // besideMillisMax is how long after a node that joins has come to a stage something else may be made.
 const besideMillisMax = 2000
 
-// joinStages are what a node comes to that joins, and what its log says then.
+// joinStages are what a node comes to that joins, and what its log says then. Other members are hit before the first
+// one, so that they cannot add it.
 var joinStages = []struct{ what, says string }{
 	{"it has started", ""},
 	{"it begins to copy", "takes a copy of another one's database"},
@@ -166,6 +167,8 @@ func (f Fault) joins(who string) string {
 		return s
 	case !f.Other:
 		who = "who joins"
+	case f.Stage == 0:
+		return s + fmt.Sprintf(" just after %s %s", f.Beside, who)
 	}
 	return s + fmt.Sprintf(", and %s %s %d ms after %s", f.Beside, who, f.Millis, joinStages[f.Stage].what)
 }

@@ -105,6 +105,8 @@ func TestFaultText(t *testing.T) {
 		"join": {Kind: kindJoin, Other: true},
 		"join under the name of who was removed last, and freeze who joins 7 ms after it has started": {Kind: kindJoin,
 			Same: true, Beside: "freeze", Millis: 7},
+		"join just after freeze follower": {Kind: kindJoin, Other: true, Beside: "freeze",
+			Millis: 7},
 		"join, and kill-both leader 7 ms after it begins to copy": {Kind: kindJoin, Leader: true, Other: true,
 			Beside: "kill-both", Millis: 7, Stage: 1},
 		"remove leader by itself":         {Kind: kindRemove, Leader: true},

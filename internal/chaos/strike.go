@@ -24,6 +24,11 @@ type window struct {
 	over    time.Time // every member had committed again
 }
 
+// others are those that there are beside some.
+func (w window) others(some []int) []int {
+	return slices.DeleteFunc(slices.Clone(w.members), func(k int) bool { return slices.Contains(some, k) })
+}
+
 // place decides where a fault is made.
 func (c *cluster) place(f Fault, v view) window {
 	f = c.feasible(f, v)
@@ -214,14 +219,14 @@ func (c *cluster) partition(w window, on bool) error {
 	if w.fault.Kind == "link" {
 		return c.net.cut(c, w.hit[0], w.hit[1:], on)
 	}
-	return c.eachHit(w, func(n *node) error { return c.net.cut(c, n.k, c.others(w.hit), on) })
+	return c.eachHit(w, func(n *node) error { return c.net.cut(c, n.k, w.others(w.hit), on) })
 }
 
 // oneway loses what is sent in one direction, inside the nodes.
 func (c *cluster) oneway(w window, on bool) error {
 	var errs []error
 	for _, a := range w.hit {
-		for _, b := range c.others(w.hit) {
+		for _, b := range w.others(w.hit) {
 			from, to := a, b
 			if w.fault.Inward {
 				from, to = b, a
@@ -244,7 +249,7 @@ func (c *cluster) delay(w window, millis int) error {
 	}
 	var errs []error
 	for _, a := range w.hit {
-		for _, b := range c.others([]int{a}) {
+		for _, b := range w.others([]int{a}) {
 			errs = append(errs, set(a, b), set(b, a))
 		}
 	}

@@ -145,10 +145,18 @@ func (l *leaver) takeAway() error {
 		}
 	}
 	if l.disk != nil && l.disk.k == n.k {
-		err = errors.Join(err, l.disk.unmount())
-		l.mu.Lock()
-		l.disk = nil
-		l.mu.Unlock()
+		err = errors.Join(err, l.unmounts())
 	}
 	return errors.Join(err, os.RemoveAll(filepath.Join(l.o.Dir, n.name())))
+}
+
+// unmounts takes away the small file system. A process that has just ended may hold it for a moment.
+func (l *leaver) unmounts() error {
+	deadline := time.Now().Add(stopTimeout)
+	err := l.disk.unmount()
+	for ; err != nil && time.Now().Before(deadline); err = l.disk.unmount() {
+		sleep(context.Background(), pollInterval)
+	}
+	l.disk = nil
+	return err
 }

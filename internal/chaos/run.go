@@ -168,7 +168,9 @@ func (r *run) faults(ctx, life context.Context) {
 		}
 		if err != nil {
 			r.problem("fault #%d could not be made: %v", f.Number, err)
-			r.diagnose(life)
+			if f.Kind == kindJoin || f.Kind == kindRemove {
+				r.diagnose(life)
+			}
 			return
 		}
 		r.changed(w, kindJoin)
@@ -224,7 +226,7 @@ func (r *run) recovered(ctx context.Context, since time.Time) bool {
 // finish compares and collects when all is quiet.
 func (r *run) finish(ctx context.Context) {
 	r.say("healed; %d transactions were acknowledged", r.rec.total())
-	if r.o.changes() {
+	if r.o.changes() && len(r.problems) == 0 {
 		r.votes(ctx)
 	}
 	args := []string{"check"}

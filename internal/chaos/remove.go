@@ -23,7 +23,7 @@ const (
 )
 
 // whyLeft is what the log of a node says that ends because its member was removed.
-const whyLeft = "was removed from the cluster"
+const whyLeft = "was removed from the cluster, which goes on without it"
 
 // leaver is a node whose member is removed.
 type leaver struct {

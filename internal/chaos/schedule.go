@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -199,6 +200,7 @@ type schedule struct {
 	seats   int // members that there may be
 	members int // that there are, if all that was drawn was made
 	joined  int
+	fewer   int // faults since there are fewer members than nodes
 	from    []kind
 	bag     []kind
 	drawn   int
@@ -221,6 +223,7 @@ func (s *schedule) next() Fault {
 		s.bag = append(s.bag, s.from...)
 		s.rng.Shuffle(len(s.bag), func(i, j int) { s.bag[i], s.bag[j] = s.bag[j], s.bag[i] })
 	}
+	s.fillUp()
 	k := s.bag[0]
 	s.bag = s.bag[1:]
 	s.drawn++
@@ -246,6 +249,24 @@ func (s *schedule) next() Fault {
 		s.change(&f)
 	}
 	return f
+}
+
+// fewerMax is how many faults are made while there are fewer members than nodes, if another one can join then.
+const fewerMax = 2
+
+// fillUp has a node join soon after one was removed: with fewer members there are faults that none of them survives.
+func (s *schedule) fillUp() {
+	if s.members >= s.nodes {
+		s.fewer = 0
+		return
+	}
+	if s.fewer++; s.fewer <= fewerMax {
+		return
+	}
+	i := slices.IndexFunc(s.bag, func(k kind) bool { return k.name == kindJoin || k.name == kindRemove })
+	if i > 0 {
+		s.bag[0], s.bag[i] = s.bag[i], s.bag[0]
+	}
 }
 
 // change draws how a member joins or is removed. It is the other of both if there were too many members otherwise, or

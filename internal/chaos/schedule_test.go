@@ -99,6 +99,30 @@ func TestScheduleOfMembers(t *testing.T) {
 	}
 }
 
+// TestScheduleFillsUp: after a member was removed another one joins before long, and each kind has its turn as ever.
+func TestScheduleFillsUp(t *testing.T) {
+	o := Options{Nodes: 3, Seed: 3, Faults: kindNames()}
+	members, fewer, times := 3, 0, map[string]int{}
+	for _, f := range draw(o, 50*len(kinds)) {
+		times[f.Kind]++
+		switch f.Kind {
+		case kindJoin:
+			members++
+		case kindRemove:
+			members--
+		}
+		if fewer++; members >= 3 {
+			fewer = 0
+		}
+		if fewer > 1+fewerMax {
+			t.Fatalf("fault %d is made with %d members", f.Number, members)
+		}
+	}
+	if times[kindJoin] != 50 || times[kindRemove] != 50 || times["freeze"] != 50 {
+		t.Errorf("in 50 rounds: %v", times)
+	}
+}
+
 // TestFaultText: what is drawn of a join or a remove is told.
 func TestFaultText(t *testing.T) {
 	for want, f := range map[string]Fault{ // order-free: each for itself

@@ -157,6 +157,8 @@ func (l *leaver) unmounts() error {
 	for ; err != nil && time.Now().Before(deadline); err = l.disk.unmount() {
 		sleep(context.Background(), pollInterval)
 	}
-	l.disk = nil
+	if err == nil {
+		l.disk = nil
+	}
 	return err
 }

@@ -14,6 +14,7 @@ const (
 	WaitSnapshot
 	WaitSafe
 	WaitLock
+	WaitRow
 	WaitAdvisory
 	WaitInside
 	WaitLarge
@@ -88,6 +89,10 @@ var Waits = [waits]Waiter{
 	WaitLock: {Name: "table_lock", MostMs: 60_000,
 		Who:  "a definition or LOCK TABLE",
 		For:  "the other members to hold back who writes to its tables",
+		Then: "it goes on without"},
+	WaitRow: {Name: "row_turn", MostMs: 2000,
+		Who:  "a statement in a READ COMMITTED block that changes or locks a row by which transactions keep losing",
+		For:  "sessions of other members that have their turn at the row to end",
 		Then: "it goes on without"},
 	WaitAdvisory: {Name: "advisory_lock",
 		Who: "a function that takes an advisory lock",

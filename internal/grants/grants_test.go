@@ -75,9 +75,9 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 					m.mu.Unlock()
 				}
 				if answer {
-					all[to].locks.Answered(i, word)
+					all[to].grants.Answered(i, word)
 				} else {
-					all[to].locks.Hear(i, word)
+					all[to].grants.Hear(i, word)
 				}
 				return true
 			},
@@ -92,7 +92,7 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 		m.grants = New(o)
 		m.locks, m.turns = m.grants.Locks, m.grants.Turns
 		all[i] = m
-		t.Cleanup(func() { m.ended.Store(true); m.locks.End(); m.running.Wait() })
+		t.Cleanup(func() { m.ended.Store(true); m.grants.End(); m.running.Wait() })
 	}
 	return all
 }
@@ -477,7 +477,7 @@ func TestRenew(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	running := []<-chan struct{}{}
 	for _, m := range all {
-		running = append(running, begin(func() { _ = m.locks.Renew(ctx) }))
+		running = append(running, begin(func() { _ = m.grants.Renew(ctx) }))
 	}
 	time.Sleep(4 * time.Second)
 	if !all[2].locks.Block(wrote(7)) {
@@ -553,7 +553,7 @@ func TestAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.locks.Answered(2, word)
+		m.grants.Answered(2, word)
 		return len(answers.list)
 	}
 	if n := answer(request.Number, 4) + answer(request.Number+1, 5); n != 0 {
@@ -569,8 +569,8 @@ func TestAnswers(t *testing.T) {
 	if n := answer(request.Number, 5); n != 0 {
 		t.Error("an answer is taken that nobody waits for")
 	}
-	m.locks.Hear(2, []byte("{"))
-	m.locks.Answered(2, []byte("{"))
+	m.grants.Hear(2, []byte("{"))
+	m.grants.Answered(2, []byte("{"))
 	if n := bytes.Count(m.log.Bytes(), []byte("cannot be read")); n != 2 {
 		t.Errorf("it is said %d times that a word cannot be read: %s", n, m.log.String())
 	}

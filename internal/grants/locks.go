@@ -73,10 +73,70 @@ type Options struct {
 type Grants struct {
 	*Locks
 	*Turns
+
+	rows      *Locks // turns at rows
+	contended *contended
 }
 
 // New makes those of a replica that begins.
-func New(o Options) *Grants { return &Grants{newLocks(o), newTurns(o)} }
+func New(o Options) *Grants {
+	return &Grants{newLocks(o, schemalock.New(int64(blockedMax))), newTurns(o),
+		newLocks(o, schemalock.InTurn(rowGrantsMax, rowsAbove)),
+		&contended{clock: o.Clock, rows: map[uint64]losses{}}}
+}
+
+// of gives the locks to which one with a number belongs.
+func (g *Grants) of(number uint64) *Locks {
+	if number > rowsAbove {
+		return g.rows
+	}
+	return g.Locks
+}
+
+// End lets no lock be granted any more.
+func (g *Grants) End() {
+	g.Locks.end()
+	g.rows.end()
+}
+
+// Renew tells the others again and again which locks go on, and ends those of which nothing is heard. It returns when
+// ctx ends.
+func (g *Grants) Renew(ctx context.Context) error {
+	for process.Rest(ctx, Renewal) {
+		g.Word()
+	}
+	return nil
+}
+
+// Word is what Renew does each time, a Renewal after the last.
+func (g *Grants) Word() {
+	g.Locks.word()
+	g.rows.word()
+}
+
+// Hear takes another member's word about a lock.
+func (g *Grants) Hear(from uint32, word []byte) {
+	var r schemalock.Request
+	if err := json.Unmarshal(word, &r); err != nil {
+		g.rows.o.Log.Warn("a member's word about a schema lock cannot be read", "member", from, "error", err)
+		return
+	}
+	if r.Number > rowsAbove && r.Round > 0 {
+		g.contended.asked(r.Keys)
+	}
+	g.of(r.Number).hear(from, r)
+}
+
+// Answered takes a member's answer.
+func (g *Grants) Answered(from uint32, word []byte) {
+	var a schemalock.Answer
+	if err := json.Unmarshal(word, &a); err != nil {
+		g.rows.o.Log.Warn("a member's answer about a schema lock cannot be read", "member", from, "error", err)
+		return
+	}
+	a.From = from
+	g.of(a.Number).answered(a)
+}
 
 // Locks are the schema locks of one database that a member knows of. Safe for concurrent use.
 type Locks struct {
@@ -88,8 +148,8 @@ type Locks struct {
 	answers map[uint64]*answers // to who asks, by the lock's number
 }
 
-func newLocks(o Options) *Locks {
-	return &Locks{o: o, began: o.Clock.Now(), locks: schemalock.New(int64(blockedMax)), answers: map[uint64]*answers{}}
+func newLocks(o Options, locks *schemalock.Locks) *Locks {
+	return &Locks{o: o, began: o.Clock.Now(), locks: locks, answers: map[uint64]*answers{}}
 }
 
 // others lists the other members.
@@ -109,8 +169,8 @@ func (x *Locks) with(f func(k *schemalock.Locks, now int64)) {
 	f(x.locks, int64(x.o.Clock.Now()-x.began)+1)
 }
 
-// End lets no lock be granted any more.
-func (x *Locks) End() { x.with(func(k *schemalock.Locks, _ int64) { k.End() }) }
+// end lets no lock be granted any more.
+func (x *Locks) end() { x.with(func(k *schemalock.Locks, _ int64) { k.End() }) }
 
 // Block reports whether a lock blocks a transaction that has written this. If not, nothing is noted of that.
 func (x *Locks) Block(ws *writeset.Writeset) bool {
@@ -134,17 +194,8 @@ func (x *Locks) Yield(member uint32, life uint64, tried bool) {
 	}
 }
 
-// Renew tells the others again and again which locks go on, and ends those of which nothing is heard. It returns when
-// ctx ends.
-func (x *Locks) Renew(ctx context.Context) error {
-	for process.Rest(ctx, Renewal) {
-		x.Word()
-	}
-	return nil
-}
-
-// Word is what Renew does each time, a Renewal after the last.
-func (x *Locks) Word() {
+// word tells the others which locks go on, and ends those of which nothing is heard.
+func (x *Locks) word() {
 	var renewed []schemalock.Request
 	known, applied := false, x.o.Applied()
 	x.with(func(k *schemalock.Locks, now int64) { renewed, known = k.Renew(now, applied) })
@@ -173,13 +224,7 @@ func (x *Locks) send(to uint32, r schemalock.Request) bool {
 	return x.o.Send(to, false, word)
 }
 
-// Hear takes another member's word about a lock.
-func (x *Locks) Hear(from uint32, word []byte) {
-	var r schemalock.Request
-	if err := json.Unmarshal(word, &r); err != nil {
-		x.o.Log.Warn("a member's word about a schema lock cannot be read", "member", from, "error", err)
-		return
-	}
+func (x *Locks) hear(from uint32, r schemalock.Request) {
 	id := schemalock.ID{Member: from, Life: r.Life, Number: r.Number}
 	if r.Over {
 		x.with(func(k *schemalock.Locks, _ int64) { k.Over(id, r.Ordinal) })
@@ -220,14 +265,7 @@ func (x *Locks) grant(id schemalock.ID, r schemalock.Request) {
 	x.o.Send(id.Member, true, word)
 }
 
-// Answered takes a member's answer.
-func (x *Locks) Answered(from uint32, word []byte) {
-	var a schemalock.Answer
-	if err := json.Unmarshal(word, &a); err != nil {
-		x.o.Log.Warn("a member's answer about a schema lock cannot be read", "member", from, "error", err)
-		return
-	}
-	a.From = from
+func (x *Locks) answered(a schemalock.Answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if answers := x.answers[a.Number]; answers != nil && a.Life == x.o.Life {

@@ -33,6 +33,11 @@ type Session struct {
 	locks  *Locks
 	turns  *Turns
 
+	asked bool // it has asked for a lock
+
+	rows      *Session // its turns at rows; nil for that one itself
+	contended *contended
+
 	wrote *writeset.Writeset // for which its last transaction was blocked; nil if it was not
 	first bool               // it comes before the next lock
 	turn  intent.Owner       // of its transaction; zero: it has none
@@ -42,7 +47,8 @@ type Session struct {
 
 // Session makes one of a client; what it has begun ends with End and EndTurn.
 func (g *Grants) Session(client Client) *Session {
-	return &Session{client: client, locks: g.Locks, turns: g.Turns}
+	return &Session{client: client, locks: g.Locks, turns: g.Turns, rows: &Session{client: client, locks: g.rows},
+		contended: g.contended}
 }
 
 // Pass comes before the session's transaction is handed to the order, and waits while another member's lock blocks it
@@ -138,6 +144,10 @@ func (s *Session) BeginsAgain(lost bool) {
 func (s *Session) End(ordinal uint64) {
 	s.ended = ordinal
 	s.giveBack(true, ordinal)
+	if s.rows.asked {
+		s.rows.asked = false
+		s.rows.giveBack(true, ordinal)
+	}
 }
 
 // GiveBack ends the lock that the session's transaction has, if it has one.
@@ -163,7 +173,7 @@ func (s *Session) Hold(extent *writeset.Writeset, limits session.Limits) *wire.S
 	for _, t := range extent.Tables {
 		want.Keys = append(want.Keys, t.Key)
 	}
-	w, end := wish{most: patience}, admission.NewDeadline(s.locks.o.Clock, limits, true)
+	w, end := wish{most: patience, what: flow.WaitLock}, admission.NewDeadline(s.locks.o.Clock, limits, true)
 	if why := end.Passed(); why != nil {
 		return cmp.Or(s.client.Interrupted(), why)
 	}
@@ -185,7 +195,7 @@ func (s *Session) HoldTables(keys []uint64, noWait bool, most int64) (late bool,
 	if len(keys) == 0 {
 		return false, nil
 	}
-	w := wish{most: blockedMax, patient: true, noWait: noWait}
+	w := wish{most: blockedMax, patient: true, noWait: noWait, what: flow.WaitLock}
 	if most > 0 {
 		limit := time.Duration(most) * time.Millisecond
 		w.most, w.must = min(blockedMax, limit), limit <= blockedMax
@@ -199,6 +209,7 @@ type wish struct {
 	patient bool          // for who has it already, too
 	must    bool          // it does not go on without it, unless a member cannot be heard
 	noWait  bool
+	what    flow.Wait
 }
 
 // hold asks for a lock. It is late if it must be granted and was not.
@@ -209,13 +220,14 @@ func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wi
 	if !ask {
 		return false, nil
 	}
+	s.asked = true
 	defer x.heard(request.Number)
 	if before.Held { // two that have one, and want another, might wait for each other
 		w.most, w.must = min(w.most, patience), w.must && w.most <= patience
 	}
 	request.Patient, request.NoWait = w.patient, w.noWait
 	deadline := x.o.Clock.Now() + w.most
-	defer x.o.Metrics.Waits.Begin(flow.WaitLock).End()
+	defer x.o.Metrics.Waits.Begin(w.what).End()
 	stop := func() bool { return s.client.Interrupted() != nil }
 	ordinal, end := uint64(0), late
 	if !before.Held || x.comesUp(want, deadline, stop) {

@@ -221,7 +221,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	run("blocked", l.advisory.TellBlocked)
 	run("retention", func(ctx context.Context) error { return l.order.retention.Run(ctx, l.order.core) })
 	run("serial", l.snapshots.Run)
-	run("locks", l.grants.Locks.Renew)
+	run("locks", l.grants.Renew)
 	run("audit", l.audit.Run)
 	l.order.core.Do(func(e *engine.Engine) {
 		e.Submit(engine.Submission{Kind: engine.KindFence, Seq: l.order.fence})
@@ -239,7 +239,7 @@ func (l *life) run(ctx context.Context, cancel context.CancelCauseFunc) error {
 	l.advisory.Wait()
 	l.trials.dryRuns.Close()
 	l.trials.receiver.Close()
-	l.grants.Locks.End()
+	l.grants.End()
 	l.course.background.Wait()
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -74,9 +74,9 @@ func (l *life) receiveFrame(from uint32, kind byte, body []byte) {
 	case frameRehearsed:
 		l.trials.dryRuns.Outcome(body)
 	case frameHold:
-		l.grants.Locks.Hear(from, body)
+		l.grants.Hear(from, body)
 	case frameHeld:
-		l.grants.Locks.Answered(from, body)
+		l.grants.Answered(from, body)
 	default:
 		l.log.Warn("a member sent a frame of unknown kind", "member", from, "kind", kind)
 	}

@@ -60,6 +60,11 @@ func (x *Tables) meets(y Tables) bool {
 	return x.All || y.All || slices.ContainsFunc(y.Keys, x.has)
 }
 
+// beyond is what is not in y.
+func (x *Tables) beyond(y Tables) Tables {
+	return Tables{All: x.All, Keys: slices.DeleteFunc(slices.Clone(x.Keys), y.has)}
+}
+
 func (x *Tables) clone() Tables { return Tables{Keys: slices.Clone(x.Keys), All: x.All} }
 
 // touch is how a writeset is concerned.
@@ -128,8 +133,9 @@ type own struct {
 	round  uint64
 	ticket uint64
 	tables Tables
-	held   bool // all have granted it
-	vain   bool // it was given up, for this transaction
+	has    Tables // of these, what all have granted
+	held   bool   // all have granted it
+	vain   bool   // it was given up, for this transaction
 }
 
 // first reports whether o was asked for before what another member asks for: Lamport's order.
@@ -200,6 +206,8 @@ func (p letPass) may(now int64) bool {
 // Locks are all that a life of a member knows of. Not safe for concurrent use.
 type Locks struct {
 	most    int64
+	grants  int
+	inTurn  bool
 	number  uint64
 	clock   uint64 // Lamport's, of tickets
 	own     map[Session]*own
@@ -211,8 +219,16 @@ type Locks struct {
 
 // New makes those of a life that begins; a transaction is blocked for most at most.
 func New(most int64) *Locks {
-	return &Locks{most: most, own: map[Session]*own{}, others: map[ID]*grant{}, passing: map[Session]letPass{},
-		waiting: map[Session]blocked{}}
+	return &Locks{most: most, grants: grantsMax, own: map[Session]*own{}, others: map[ID]*grant{},
+		passing: map[Session]letPass{}, waiting: map[Session]blocked{}}
+}
+
+// InTurn makes locks that are given in the order in which they were asked for (SL5). So many of others are known at
+// most, and own ones have numbers above one.
+func InTurn(grants int, above uint64) *Locks {
+	x := New(0)
+	x.grants, x.number, x.inTurn = grants, above, true
+	return x
 }
 
 // End lets no lock be granted any more.
@@ -290,7 +306,10 @@ func (x *Locks) Want(s Session, tables Tables, life uint64) (before Before, requ
 		x.own[s] = o
 	}
 	before = Before{Held: o.held, tables: o.tables.clone()}
-	o.round++
+	if o.round++; x.inTurn && o.round > 1 {
+		x.clock++
+		o.ticket = x.clock
+	}
 	o.tables.add(tables)
 	return before, Request{Number: o.number, Round: o.round, Life: life, Ticket: o.ticket, Held: o.held,
 		Tables: o.tables.clone()}, true
@@ -299,6 +318,9 @@ func (x *Locks) Want(s Session, tables Tables, life uint64) (before Before, requ
 // Behind reports whether a session that has a lock and asks for more must wait, as this member has granted a lock of
 // these tables: who has asked for that may have it by now, as far as is known here.
 func (x *Locks) Behind(applied uint64, tables Tables) bool {
+	if x.inTurn {
+		return false
+	}
 	for _, g := range x.others { // order-free: whether there is one
 		if g.told.meets(tables) && len(g.told.Keys) > 0 && !(g.over && applied >= g.until) {
 			return planted != "grant-overtaken"
@@ -314,7 +336,7 @@ func (x *Locks) Answered(s Session, before Before, given, late bool) (over bool)
 	switch {
 	case o == nil:
 	case given:
-		o.held = true
+		o.held, o.has = true, o.tables.clone()
 	case late && before.Held:
 		o.tables = before.tables
 	case late:
@@ -379,7 +401,7 @@ func (x *Locks) Yield(member uint32, life uint64, tried bool) {
 func (x *Locks) Asked(now int64, id ID, r Request) (give bool) {
 	g := x.others[id]
 	switch {
-	case x.ended || g == nil && len(x.others) >= grantsMax:
+	case x.ended || g == nil && len(x.others) >= x.grants:
 		return false // it is gone on without
 	case g == nil:
 		g = &grant{began: now}
@@ -414,7 +436,7 @@ func (x *Locks) Give(now int64, self uint32, id ID, r Request) (given, taken, va
 		return false, false, true
 	}
 	has := g.tables.includes(r.Tables)
-	if (!has || planted != "grant-taken-meanwhile") && x.taken(self, id, r) {
+	if (!has || planted != "grant-taken-meanwhile") && x.taken(self, id, r, g.told) {
 		return false, true, false
 	}
 	if !has {
@@ -436,11 +458,19 @@ func (x *Locks) Give(now int64, self uint32, id ID, r Request) (given, taken, va
 	return true, false, false
 }
 
-// taken reports whether a session of this member has what another member asks for, or comes first (SL3).
-func (x *Locks) taken(self uint32, id ID, r Request) bool {
+// taken reports whether a session of this member has what another member asks for beyond what it was given, or comes
+// first (SL3, SL5).
+func (x *Locks) taken(self uint32, id ID, r Request, told Tables) bool {
+	more := r.Tables
+	if x.inTurn {
+		more = more.beyond(told)
+	}
 	for _, o := range x.own { // order-free: whether there is one
 		first := o.held || !r.Held && o.first(self, id.Member, r.Ticket)
-		if first && !o.vain && o.tables.meets(r.Tables) && planted != "grant-given-twice" {
+		if x.inTurn {
+			first = o.has.meets(more) || o.first(self, id.Member, r.Ticket)
+		}
+		if first && !o.vain && o.tables.meets(more) && planted != "grant-given-twice" {
 			return true
 		}
 	}

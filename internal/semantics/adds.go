@@ -1,6 +1,9 @@
 package semantics
 
 import (
+	"slices"
+	"strings"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
@@ -21,6 +24,23 @@ type Add struct {
 type Find struct {
 	Column string
 	Value  Addend
+}
+
+// RowName is how a statement names rows of one table: by equalities that all must hold, by column. Of two statements
+// with equal ones the rows are the same, if the tables of that name are.
+type RowName struct {
+	Relation string // without its schema
+	Finds    []Find
+}
+
+// rowNameOf makes one of a condition; nil if it is none.
+func rowNameOf(r *pg.RangeVar, where *pg.Node) *RowName {
+	finds, ok := findsOf(where, tableAlias(r))
+	if !ok {
+		return nil
+	}
+	slices.SortStableFunc(finds, func(a, b Find) int { return strings.Compare(a.Column, b.Column) })
+	return &RowName{r.Relname, finds}
 }
 
 // tableAlias is the name that a statement has for a table.

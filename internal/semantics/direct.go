@@ -34,6 +34,9 @@ type Direct struct {
 	Adds  []Add
 	Finds []Find
 
+	// Row is how an Update or a Delete names the rows that it changes; nil if it does otherwise.
+	Row *RowName
+
 	// Changes are what an Update does to the row that Finds names, if that depends on nothing it has to see; and what
 	// an Insert of one row gives to all columns that it names. A Delete of such a row has Finds alone.
 	Changes []Change
@@ -88,6 +91,7 @@ func DirectOf(sql string) (Direct, bool) {
 			d.Sets = append(d.Sets, t.GetResTarget().GetName())
 		}
 		d.Verb, rel, returning = Update, s.Relation, s.ReturningList
+		d.Row = rowNameOf(rel, s.WhereClause)
 		d.changes(s)
 	case n.GetDeleteStmt() != nil:
 		s := n.GetDeleteStmt()
@@ -95,6 +99,7 @@ func DirectOf(sql string) (Direct, bool) {
 			return Direct{}, false
 		}
 		d.Verb, rel, returning = Delete, s.Relation, s.ReturningList
+		d.Row = rowNameOf(rel, s.WhereClause)
 		if finds, ok := findsOf(s.WhereClause, tableAlias(s.Relation)); ok {
 			d.Finds = finds
 		}

@@ -15,6 +15,7 @@ type RowLocks struct {
 	At    int      // characters of the statement before what was put in
 	More  int      // characters put in
 	Names []string // of the relations, as the statement has them, unqualified and unquoted
+	Row   *RowName // how it names the rows; nil if it does otherwise
 	share []bool   // per relation: FOR SHARE
 }
 
@@ -92,6 +93,9 @@ func rowLocks(n *pg.SelectStmt, sql string) *RowLocks {
 	l.At, l.More = utf8.RuneCountInString(sql[:at]), utf8.RuneCountInString(column)
 	if !l.fits(len(n.TargetList)) {
 		return nil
+	}
+	if len(from) == 1 {
+		l.Row = rowNameOf(from[0], n.WhereClause)
 	}
 	return l
 }

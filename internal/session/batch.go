@@ -86,6 +86,9 @@ func (h *batch) request(batch []message) request {
 		h.add(&r, m, &seen)
 		if m.of != nil && m.of.locks != nil {
 			r.follow(i, m.of.locks)
+			if m.typ == wire.TypeBind {
+				r.answer.locked = append(r.answer.locked, lockedRow{m.of.locks.Row, h.bytes[m.start:m.end]})
+			}
 		}
 		shift := int32(0)
 		if m.of != nil && m.of.marked {

@@ -25,6 +25,7 @@ type block struct {
 	later  *later
 	sight  *sight
 	named  *named
+	turns  *rowTurns
 }
 
 // fail tells the client of an error of ours and, inside a block, fails the block.
@@ -36,6 +37,7 @@ func (k *block) fail(e *wire.SQLError) error {
 	if !k.txn.Active() {
 		return nil
 	}
+	k.turns.told(e)
 	asked := k.tx.ahead.asked
 	k.txn.Fail()
 	if !k.txn.Open() {
@@ -63,6 +65,7 @@ func (k *block) reset() {
 	k.later.forget()
 	k.later.off, k.later.next = k.later.next, false
 	k.locks.end()
+	k.turns.named = k.turns.named[:0]
 	k.levels.modes, k.sight.within = semantics.Modes{}, false
 	clear(k.named.portals)
 }
@@ -73,6 +76,7 @@ func (k *block) tellDoom() bool {
 		return false
 	}
 	k.out.Append(k.txn.Reason().Append(nil))
+	k.turns.told(k.txn.Reason())
 	k.txn.Absolve()
 	k.txn.Fail()
 	return true

@@ -152,11 +152,7 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 	if err := w.tx.ensureOpen(!r.does.settings || r.does.snapshot); err != nil {
 		return true, true, err
 	}
-	if !r.prepares {
-		w.tx.reopen()
-		w.direct.adjust()
-	}
-	if ok, err := w.carrying.settled(r); !ok || err != nil {
+	if failed, err := w.readied(r); failed || err != nil {
 		return true, true, err
 	}
 	if r.flushes() {
@@ -169,6 +165,31 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 		return true, failedToo, err
 	}
 	return w.block.tellDoom(), true, nil
+}
+
+// readied makes the transaction ready for a request. It has failed if it has lost by that, or the client has cancelled
+// it, and the client knows.
+func (w *blocks) readied(r *request) (failed bool, err error) {
+	if !r.prepares {
+		if err := w.takeTurns(r); err != nil || w.txn.Failed() {
+			return true, err
+		}
+		w.tx.reopen()
+		w.direct.adjust()
+	}
+	ok, err := w.carrying.settled(r)
+	return !ok, err
+}
+
+// takeTurns has the block take its turns at the rows that a request names, and does it again if it has lost meanwhile.
+func (w *blocks) takeTurns(r *request) error {
+	if w.txn.Reason() != nil || !w.txn.Open() {
+		return nil
+	}
+	if err := w.carrying.turns.take(r); err != nil {
+		return err
+	}
+	return w.retry.revive()
 }
 
 // answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.

@@ -30,6 +30,7 @@ type carrying struct {
 	locks      *locks
 	tableLocks *tableLocks
 	reads      *reads
+	turns      *rowTurns
 }
 
 // carryingHost is what it needs of the node.
@@ -117,6 +118,9 @@ func (g *carrying) once(r *request) (rep reply, done bool, err error) {
 		}
 	}
 	if ok, err := g.opened(r); !ok || err != nil {
+		return rep, false, err
+	}
+	if err := g.turns.take(r); err != nil || g.txn.Reason() != nil || g.txn.Failed() {
 		return rep, false, err
 	}
 	g.direct.adjust()

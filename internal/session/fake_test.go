@@ -74,6 +74,10 @@ type fakeHost struct {
 	mayNot     *wire.SQLError // what Maintains and Defines say
 	defines    int            // how often Defines was called
 	watches    int
+	contended  bool
+	turns      [][]uint64 // at rows, that it was asked for
+	noTurn     *wire.SQLError
+	lostAt     [][]uint64
 
 	serves       []bool // what it was told
 	conversation string // with a procedure's transaction
@@ -187,6 +191,23 @@ func (h *fakeHost) HoldTables(_ *semantics.TableLock, schemas []string, most int
 	}
 	h.lateMost, h.schemas = append(h.lateMost, most), schemas
 	return true, nil
+}
+
+func (h *fakeHost) Contended() bool { return h.contended }
+
+func (h *fakeHost) TakeTurns(rows []uint64) *wire.SQLError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turns = append(h.turns, rows)
+	failure := h.noTurn
+	h.noTurn = nil
+	return failure
+}
+
+func (h *fakeHost) LostAt(rows []uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lostAt = append(h.lostAt, slices.Clone(rows))
 }
 
 func (h *fakeHost) Stays(base uint64, again bool, _ session.Limits) (bool, *wire.SQLError) {

@@ -59,7 +59,9 @@ type form struct {
 	name       string // the statement's at the backend; empty until it is prepared
 	probe      string // and that of its Probe
 	shared     bool   // the node knows it, or has told of it
-	inside     bool   // it does nothing outside of the database, see noteOutside
+	looked     bool   // for row
+	row        *semantics.RowName
+	inside     bool // it does nothing outside of the database, see noteOutside
 	how        Rewritten
 	// columns are what it returns to the client.
 	columns []wire.Column

@@ -231,6 +231,13 @@ type Intents interface {
 	// member's sessions have written in blocks, and for their definitions, of which no other begins until PhaseIdle. An
 	// error is as with Hold.
 	Maintains(try int, limits Limits) *wire.SQLError
+	// TakeTurns waits while sessions of other members have their turn at rows by which transactions keep losing, until
+	// what they have done is seen here; then these rows are this session's until PhaseIdle. It goes on without if that
+	// takes too long. With an error the transaction has lost meanwhile, or the client has cancelled that.
+	TakeTurns(rows []uint64) *wire.SQLError
+	// Contended reports whether there may be such rows, and LostAt that a transaction has lost which had named some.
+	Contended() bool
+	LostAt(rows []uint64)
 	// Locks says, before a statement is run, that it asks for locks on rows of tables of these names, or on whole
 	// tables, if there are none. They go with PhaseIdle.
 	Locks(tables []string)

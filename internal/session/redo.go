@@ -105,6 +105,7 @@ func (d *retrying) note(r *request, rep *reply) {
 	}
 	d.bytes += len(r.frames)
 	kept := *r
+	kept.named, kept.answer.locked = true, nil // what they are made of goes
 	kept.way.glance = nil
 	if !r.extended {
 		kept.frames = slices.Clone(r.frames) // the reader's

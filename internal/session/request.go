@@ -15,6 +15,9 @@ type request struct {
 	closes   bool     // it closes a prepared statement
 	marked   bool     // some text of it begins with the mark of statements that are captured as a whole
 
+	named bool // rows are the ones that its statements name, see rowTurns
+	rows  []uint64
+
 	does   doing
 	looks  lookups
 	way    way
@@ -70,6 +73,7 @@ type way struct {
 type answering struct {
 	shifts    []int32               // for each message, how many characters less its text has than the client's
 	locks     []*semantics.RowLocks // how its messages, or its one statement, are followed; nil if none is
+	locked    []lockedRow           // rows that they name
 	tag       string                // instead of the backend's, if not empty
 	describes []*prepared           // statements yet to be described that may be noted, in order; nil for others
 }

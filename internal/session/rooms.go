@@ -14,6 +14,7 @@ type within struct {
 	schema     schema
 	collecting collecting
 	tableLocks tableLocks
+	turns      rowTurns
 	procedures procedures
 	planner    planner
 	carrying   carrying
@@ -79,7 +80,11 @@ func transactions(s *Session, w *within, o Options) {
 	s.block = block{
 		out: s.out, backend: &s.backend, txn: &s.txn, tx: &s.tx, levels: &s.levels, habits: &s.blocks.habits,
 		direct: &w.direct, schema: &w.schema, locks: &s.locks, retry: &w.retry, later: &s.buffer.later, sight: &w.sight,
-		named: &s.named,
+		named: &s.named, turns: &w.turns,
+	}
+	w.turns = rowTurns{
+		host: rowTurnsHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx, block: &s.block,
+		levels: &s.levels, find: o.Direct,
 	}
 	s.relaying = relaying{
 		backend: &s.backend, in: s.in, out: s.out, results: &s.results,
@@ -121,6 +126,7 @@ func writers(s *Session, w *within, o Options) {
 		collecting: &w.collecting, buffer: &s.buffer, later: &s.buffer.later, unnamed: &s.named.unnamed,
 		direct: &w.direct,
 		schema: &w.schema, locks: &s.locks, tableLocks: &w.tableLocks, reads: &s.reads,
+		turns: &w.turns,
 	}
 	w.alone = alone{
 		backend: &s.backend, host: aloneHost{o.Host.Control, o.Host.Order, o.Host.Intents, o.Host.Deferred},

@@ -96,6 +96,7 @@ func (s *Session) statement(st semantics.Statement, raw []byte, sql string) (fai
 		r.answer.locks = []*semantics.RowLocks{l}
 		if l == st.Locks { // not EXECUTE of a statement that is followed
 			r.frames = wire.AppendQuery(nil, l.Text)
+			r.answer.locked = []lockedRow{{name: l.Row}}
 		}
 	} else if s.texts.marks(st, sql) {
 		r.marked = true

@@ -267,6 +267,16 @@ func (h intents) GiveBack() {
 	}
 }
 
+func (h intents) Contended() bool { return h.s.grants != nil && h.s.grants.Contended() }
+
+func (h intents) LostAt(rows []uint64) {
+	if h.s.grants != nil {
+		h.s.grants.LostAt(rows)
+	}
+}
+
+func (h intents) TakeTurns(rows []uint64) *wire.SQLError { return h.s.grants.TakeTurns(rows) }
+
 // Defines need not wait: nobody maintains anything.
 func (h intents) Defines(session.Limits) *wire.SQLError { return nil }
 

@@ -4,6 +4,7 @@
 //	locks  a session has the other members keep what they have written to its tables out of the order, until its
 //	       transaction ends (schema locks, decision 0044); and a transaction that is about to be ordered waits for
 //	       the schema locks of other members
+//	rows   a block of a session waits for those of other members at rows by which blocks lose (decision 0104)
 //	turns  those of a member's sessions that define something do so one after the other (decision 0075)
 //
 // Neighbours: node gives it what comes in, and sends what it says; package schemalock decides about locks and package
@@ -22,6 +23,14 @@
 //	    gone on without: LOCK TABLE, and limits of the client, excepted.
 //	H5  Who waits for a lock to be over stops at once when its transaction has lost, its client cancels that, or the
 //	    client's limits have come. Who has lost to a lock passes before the next one.
+//
+// Blocks at READ COMMITTED take turns at rows that are contended: by which several have lost lately, or for which
+// another member has asked.
+//
+//	RT1  Of sessions that ask, those of one member at a time have their turn at a row, from before the statement that
+//	     names it until their transactions end.
+//	RT2  Who has its turn runs the statement when all is applied at its member that was ordered for who had it before.
+//	RT3  Who waits stops as in H5, and goes on without after flow.WaitRow, with the turns that it has.
 //
 // Two transactions with definitions that commit at the same time lose to each other, and one loses to a definition that
 // is ordered before it and that it has not seen:

@@ -108,8 +108,8 @@ func (s *Session) Contended() bool { return s.contended.some() }
 func (s *Session) LostAt(rows []uint64) { s.contended.lost(rows) }
 
 // TakeTurns has the session's transaction wait for its turn at those of some rows that are contended: other members'
-// sessions have none then, and what they have done is seen here (R1 to R3). It goes on without if that takes too long.
-// If it fails, the transaction has lost meanwhile, or its client has cancelled that.
+// sessions have none then, and what they have done is seen here (RT1 to RT3). It goes on without if that takes too
+// long. If it fails, the transaction has lost meanwhile, or its client has cancelled that.
 func (s *Session) TakeTurns(rows []uint64) *wire.SQLError {
 	hot := s.contended.of(rows)
 	if len(hot) == 0 {

@@ -18,6 +18,8 @@
 //	    a lock comes before who wants one.
 //	SL4  Nobody is blocked for ever: a blocked transaction passes after a while, a lock of which nothing is heard is
 //	    over, and one who has waited, or lost, passes before a lock that was asked for later.
+//	SL5 Turns at rows (InTurn, decision 0104) are given in the order of Lamport's clock, each as it was asked for, and
+//	    whatever somebody has already. So nobody waits in a circle who wants them in one order.
 //
 // What it does not do: decide what commits. No member's verdicts depend on it; what is lost is gone on without.
 package schemalock

@@ -1,6 +1,7 @@
 package semantics
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -94,10 +95,17 @@ func rowLocks(n *pg.SelectStmt, sql string) *RowLocks {
 	if !l.fits(len(n.TargetList)) {
 		return nil
 	}
-	if len(from) == 1 {
+	if len(from) == 1 && waits(n.LockingClause) {
 		l.Row = rowNameOf(from[0], n.WhereClause)
 	}
 	return l
+}
+
+// waits reports whether no locking clause says NOWAIT or SKIP LOCKED.
+func waits(clauses []*pg.Node) bool {
+	return !slices.ContainsFunc(clauses, func(c *pg.Node) bool {
+		return c.GetLockingClause().GetWaitPolicy() != pg.LockWaitPolicy_LockWaitBlock
+	})
 }
 
 // fits reports whether the text has become what it should: a SELECT with one column more.

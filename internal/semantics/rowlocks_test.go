@@ -81,6 +81,8 @@ func TestRowName(t *testing.T) {
 		"UPDATE t SET c = 1":                                            "",
 		"SELECT * FROM t, u WHERE a = $1 AND b = 7 FOR UPDATE OF t":     "",
 		"SELECT * FROM t WHERE (a, b) IN ((1, 2), (3, 4)) FOR UPDATE":   "",
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE NOWAIT":      "",
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE SKIP LOCKED": "",
 		"INSERT INTO t VALUES (1, 7)":                                   "",
 	} {
 		var name *RowName

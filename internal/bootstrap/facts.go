@@ -15,8 +15,9 @@ const (
 	Membership     = 4 // members are added and removed by the order
 	Roles          = 5 // members have roles, ranks and sites
 	Relays         = 6 // entries for several members of a site are passed on by one of them
+	RowTurns       = 7 // blocks of several members take turns at rows
 	// Level is that of this build.
-	Level = Relays
+	Level = RowTurns
 )
 
 // Facts are what a member says of itself to another one.

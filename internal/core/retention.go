@@ -49,7 +49,7 @@ type RetentionOptions struct {
 	Metrics *metrics.Database
 	Keep    func() int64 // bytes of the log; negative: all
 	Ready   func() bool  // the database is this member's
-	// Slow: the leader has found this member far too slow.
+	// Slow: the leader has found this member far too slow, and the others can do without it while it copies.
 	Slow func() bool
 	// Lent is the entry behind which all is kept for members that copy a database, if there are some.
 	Lent       func() (entry uint64, is bool)
@@ -74,9 +74,6 @@ func (r *Retention) Run(ctx context.Context, c *Core) error {
 		}
 		if !r.o.Ready() {
 			continue // the database may be another's yet
-		}
-		if err := r.tooFar(c); err != nil {
-			return err
 		}
 		asked := r.asked.Load()
 		if (asked > r.answered.Load() || r.rule.Wants(r.o.Disk, r.o.Keep())) && r.small(c) {
@@ -161,7 +158,7 @@ func (r *Retention) tooFar(c *Core) error {
 	}
 	return &explained{&LostError{ordering.Lost{Leader: leader}}, fmt.Sprintf("%s is far too slow: %d bytes of its log "+
 		"are yet to be applied, more than %d times log_retention", r.o.Config.Self().Name,
-		r.o.Disk.BytesAfter(r.saved.Load()), replica.LoanFactor)}
+		r.rule.After(r.o.Disk), replica.LoanFactor)}
 }
 
 // compact forgets the log up to an entry of which there is a durable checkpoint, or an earlier one.

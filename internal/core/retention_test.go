@@ -162,6 +162,7 @@ func TestExplainLost(t *testing.T) {
 // not one that leads, or that nobody leads, or that is only behind.
 func TestTooFar(t *testing.T) {
 	r, _ := kept(t, 100)
+	r.rule.Took(1, 1)
 	slow, keep, c := true, int64(1), &Core{}
 	r.o.Slow, r.o.Keep = func() bool { return slow }, func() int64 { return keep }
 	c.leader.Store(2)

@@ -63,7 +63,7 @@ func (s *submissions) locksBase(w *own) uint64 {
 		}
 	}
 	if w.Order < s.commits.forgotten {
-		return all // nobody knows any more who came after it
+		return w.Base // nobody knows any more who came after it
 	}
 	switch v := s.log.cert.CheckLocks(t, held, seen); v.Reason { // what it adds to it has not locked, see checkAdded
 	case certify.None:

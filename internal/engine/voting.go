@@ -153,7 +153,7 @@ func (v *Voting) handsOver(to uint32) bool {
 // retires has a leader that is no member any more, is never to vote, or is far too slow, hand over, and reports whether
 // it does nothing else. If there is nobody who could lead, or nobody does, it goes by the rule first.
 func (v *Voting) retires(peers []quorum.Peer) bool {
-	leaves := func(p quorum.Peer) bool { return p.Leaves || p.Learner || v.rule.IsSlow(p.Member) }
+	leaves := func(p quorum.Peer) bool { return p.Leaves || p.Learner || v.rule.IsSlow(p.Member) && !v.first }
 	if !slices.ContainsFunc(peers, func(p quorum.Peer) bool { return p.Member == v.o.Member && leaves(p) }) {
 		return false
 	}

@@ -75,7 +75,10 @@ func TestSlowByTheRule(t *testing.T) {
 	if v.retires(peers[:2]) {
 		t.Error("it hands over to one that is slow")
 	}
-	if !v.retires(peers) {
+	if v.first = true; v.retires(peers) {
+		t.Error("it hands over, and is to vote alone when others are lost")
+	}
+	if v.first = false; !v.retires(peers) {
 		t.Error("it is slow, and does not hand over")
 	}
 	v.By(2, 0)

@@ -57,7 +57,8 @@ func cluster(t *testing.T, n uint32) map[uint32]*member {
 			Clock:   admission.Time,
 			Applied: m.applied.Load, Complete: m.complete, Ordered: m.ordered.Load,
 			Await: m.gate.Await, Wake: m.gate.Wake,
-			Ending: m.ended.Load, Go: m.running.Go,
+			RowTurns: func() bool { return true },
+			Ending:   m.ended.Load, Go: m.running.Go,
 			Reach: func(of uint32) Reach {
 				m.mu.Lock()
 				defer m.mu.Unlock()

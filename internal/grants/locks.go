@@ -54,6 +54,8 @@ type Options struct {
 	Wake  func()
 	// Ending reports whether the replica ends.
 	Ending func() bool
+	// RowTurns reports whether all members understand turns at rows.
+	RowTurns func() bool
 	// Go runs f beside everything else; the replica's end waits for it.
 	Go func(f func())
 

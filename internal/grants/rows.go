@@ -1,7 +1,6 @@
 package grants
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,8 +100,9 @@ func (c *contended) asked(rows []uint64) {
 	}
 }
 
-// Contended reports whether there may be rows by which transactions of this member keep losing.
-func (s *Session) Contended() bool { return s.contended.some() }
+// Contended reports whether there may be rows by which transactions of this member keep losing, and all members take
+// turns at them.
+func (s *Session) Contended() bool { return s.contended.some() && s.rows.locks.o.RowTurns() }
 
 // LostAt says that a transaction has lost that had named rows.
 func (s *Session) LostAt(rows []uint64) { s.contended.lost(rows) }
@@ -112,10 +112,11 @@ func (s *Session) LostAt(rows []uint64) { s.contended.lost(rows) }
 // long. If it fails, the transaction has lost meanwhile, or its client has cancelled that.
 func (s *Session) TakeTurns(rows []uint64) *wire.SQLError {
 	hot := s.contended.of(rows)
-	if len(hot) == 0 {
-		return nil
+	for _, row := range hot { // one by one, in the order of the statements (SL5)
+		want := schemalock.Tables{Keys: []uint64{row}}
+		if _, failure := s.rows.hold(want, wish{most: rowTurnMax, must: true, what: flow.WaitRow}); failure != nil {
+			return failure
+		}
 	}
-	slices.Sort(hot)
-	_, failure := s.rows.hold(schemalock.Tables{Keys: hot}, wish{most: rowTurnMax, must: true, what: flow.WaitRow})
-	return failure
+	return nil
 }

@@ -212,6 +212,11 @@ type wish struct {
 	what    flow.Wait
 }
 
+// late reports whether a lock that is not granted leaves the transaction what it has.
+func (w wish) late(end ending) bool {
+	return end == taken && w.noWait || end == late && w.must || end == stopped && w.what == flow.WaitRow
+}
+
 // hold asks for a lock. It is late if it must be granted and was not.
 func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wire.SQLError) {
 	x := s.locks
@@ -245,7 +250,7 @@ func (s *Session) hold(want schemalock.Tables, w wish) (isLate bool, failure *wi
 			end = late
 		}
 	}
-	isLate = end == taken && w.noWait || end == late && w.must
+	isLate = w.late(end)
 	over := false
 	x.with(func(k *schemalock.Locks, _ int64) { over = k.Answered(s, before, end == granted, isLate) })
 	if over {

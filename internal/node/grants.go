@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tuttidb/tutti/internal/admission"
+	"github.com/tuttidb/tutti/internal/bootstrap"
 	"github.com/tuttidb/tutti/internal/capture"
 	"github.com/tuttidb/tutti/internal/engine"
 	"github.com/tuttidb/tutti/internal/grants"
@@ -22,7 +23,8 @@ func grantsOf(l *life) grants.Options {
 			l.order.core.Call(func(e *engine.Engine) { ordered = e.Ordinal() })
 			return ordered
 		},
-		Await: l.flow.gate.Await, Wake: l.flow.gate.Wake, Ending: l.course.ending, Go: l.course.background.Go,
+		RowTurns: func() bool { return l.tenure.standing.Understand(bootstrap.RowTurns) },
+		Await:    l.flow.gate.Await, Wake: l.flow.gate.Wake, Ending: l.course.ending, Go: l.course.background.Go,
 		Reach: func(member uint32) grants.Reach { return reachOf(l, member) },
 		Send: func(to uint32, answer bool, word []byte) bool {
 			if answer {

@@ -359,7 +359,8 @@ func coreOf(l *life, e *engine.Engine) core.Options {
 func retentionOf(l *life) core.RetentionOptions {
 	return core.RetentionOptions{Config: l.config, Log: l.log, Metrics: &l.metrics, Disk: l.order.disk,
 		ConnString: l.db.connString, Keep: func() int64 { return l.settled().Limits.LogRetention },
-		Ready: l.course.ready.Load, Lent: l.others.peers.Lent, Slow: l.others.peers.IsSlow}
+		Ready: l.course.ready.Load, Lent: l.others.peers.Lent,
+		Slow: func() bool { return l.others.peers.IsSlow() && l.reach().Spare() && l.course.halted.Load() == nil }}
 }
 
 // openReplay makes what carries out large transactions while they come in, and tries what leaves.

@@ -44,10 +44,10 @@ func (r *Retention) Wants(log Log, keep int64) bool {
 // After is how many bytes of the log follow the last checkpoint that was taken.
 func (r *Retention) After(log Log) int64 { return log.BytesAfter(max(r.tried, r.saved)) }
 
-// TooFar reports whether so much of the log is kept for what is not applied here that a copy of another member's
-// database is the shorter way (RE13).
+// TooFar reports whether so much of the log follows a checkpoint which is not applied here yet that a copy of another
+// member's database is the shorter way (RE13).
 func (r *Retention) TooFar(log Log, keep int64) bool {
-	return keep >= 0 && log.BytesAfter(r.saved)/LoanFactor > keep
+	return keep >= 0 && r.under && r.After(log)/LoanFactor > keep
 }
 
 // Took notes that a checkpoint was taken, of an entry of the log and an ordinal.

@@ -114,13 +114,19 @@ func TestCompactBeside(t *testing.T) {
 func TestTooFar(t *testing.T) {
 	const keep = 10 // one entry
 	r := NewRetention(20)
+	if r.TooFar(entries(1000), keep) {
+		t.Error("no checkpoint waits, and it is too far")
+	}
 	r.Took(30, 300) // not stored yet
-	for n, want := range map[entries]bool{21: false, 28: false, 29: true} {
+	for n, want := range map[entries]bool{31: false, 38: false, 39: true} {
 		if got := r.TooFar(n, keep); got != want {
 			t.Errorf("with %d entries it is too far: %v", n, got)
 		}
 	}
 	if r.TooFar(entries(1000), -1) || r.TooFar(entries(1000), math.MaxInt64) {
 		t.Error("all is kept, and it is too far")
+	}
+	if r.Stored(); r.TooFar(entries(1000), keep) {
+		t.Error("all is applied, and it is too far")
 	}
 }

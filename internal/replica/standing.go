@@ -28,6 +28,9 @@ type Reach struct {
 	Led     bool // a leader is known, and is one of these
 }
 
+// Spare reports whether the others that are heard are a majority of those that vote.
+func (r Reach) Spare() bool { return 2*(r.Heard-1) > r.Members }
+
 // Reach counts the members of which something came less than long ago.
 func (c *Contact) Reach(now, long int64, self, leader uint32, members []uint32) Reach {
 	r := Reach{Members: len(members)}

@@ -70,3 +70,13 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSpare: who is not heard does not count, and neither does the member itself.
+func TestSpare(t *testing.T) {
+	for r, want := range map[Reach]bool{{Members: 3, Heard: 3}: true, {Members: 3, Heard: 2}: false,
+		{Members: 2, Heard: 2}: false, {Members: 5, Heard: 4}: true, {Members: 5, Heard: 3}: false} {
+		if r.Spare() != want {
+			t.Errorf("%+v: %t", r, r.Spare())
+		}
+	}
+}

@@ -95,10 +95,15 @@ func rowLocks(n *pg.SelectStmt, sql string) *RowLocks {
 	if !l.fits(len(n.TargetList)) {
 		return nil
 	}
-	if len(from) == 1 && waits(n.LockingClause) {
+	l.names(from, n)
+	return l
+}
+
+// names notes how a SELECT from relations names the rows of the only one that it locks to change them.
+func (l *RowLocks) names(from []*pg.RangeVar, n *pg.SelectStmt) {
+	if len(from) == 1 && !l.share[0] && waits(n.LockingClause) {
 		l.Row = rowNameOf(from[0], n.WhereClause)
 	}
-	return l
 }
 
 // waits reports whether no locking clause says NOWAIT or SKIP LOCKED.

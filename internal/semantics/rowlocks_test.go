@@ -72,18 +72,19 @@ func TestRowLocks(t *testing.T) {
 func TestRowName(t *testing.T) {
 	const want = "{t [{a {1 0}} {b {0 7}}]}"
 	for sql, want := range map[string]string{
-		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE":             want,
-		"SELECT x FROM s.t AS u WHERE 7 = u.b AND (u.a = $1) FOR SHARE": want,
-		"UPDATE t SET c = c * 2, d = now() WHERE b = 7 AND a = $1":      want,
-		"DELETE FROM t WHERE b = 7 AND a = $1":                          want,
-		"UPDATE t SET c = 1 WHERE a = $1 OR b = 7":                      "",
-		"UPDATE t SET c = 1 WHERE a = $1 AND b > 7":                     "",
-		"UPDATE t SET c = 1":                                            "",
-		"SELECT * FROM t, u WHERE a = $1 AND b = 7 FOR UPDATE OF t":     "",
-		"SELECT * FROM t WHERE (a, b) IN ((1, 2), (3, 4)) FOR UPDATE":   "",
-		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE NOWAIT":      "",
-		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE SKIP LOCKED": "",
-		"INSERT INTO t VALUES (1, 7)":                                   "",
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE":              want,
+		"SELECT x FROM s.t AS u WHERE 7 = u.b AND (u.a = $1) FOR UPDATE": want,
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR SHARE":               "",
+		"UPDATE t SET c = c * 2, d = now() WHERE b = 7 AND a = $1":       want,
+		"DELETE FROM t WHERE b = 7 AND a = $1":                           want,
+		"UPDATE t SET c = 1 WHERE a = $1 OR b = 7":                       "",
+		"UPDATE t SET c = 1 WHERE a = $1 AND b > 7":                      "",
+		"UPDATE t SET c = 1":                                             "",
+		"SELECT * FROM t, u WHERE a = $1 AND b = 7 FOR UPDATE OF t":      "",
+		"SELECT * FROM t WHERE (a, b) IN ((1, 2), (3, 4)) FOR UPDATE":    "",
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE NOWAIT":       "",
+		"SELECT * FROM t WHERE a = $1 AND b = 7 FOR UPDATE SKIP LOCKED":  "",
+		"INSERT INTO t VALUES (1, 7)":                                    "",
 	} {
 		var name *RowName
 		if l := Classify(sql)[0].Locks; l != nil {

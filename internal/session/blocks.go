@@ -171,7 +171,7 @@ func (w *blocks) openFor(r *request, rep *reply) (done, failedToo bool, err erro
 // it, and the client knows.
 func (w *blocks) readied(r *request) (failed bool, err error) {
 	if !r.prepares {
-		if err := w.takeTurns(r); err != nil || w.txn.Failed() {
+		if failed, err := w.takeTurns(r); failed || err != nil {
 			return true, err
 		}
 		w.tx.reopen()
@@ -181,15 +181,42 @@ func (w *blocks) readied(r *request) (failed bool, err error) {
 	return !ok, err
 }
 
-// takeTurns has the block take its turns at the rows that a request names, and does it again if it has lost meanwhile.
-func (w *blocks) takeTurns(r *request) error {
-	if w.txn.Reason() != nil || !w.txn.Open() {
+// takeTurns has the block take its turns at the rows that a request names. It is done again if it has lost meanwhile,
+// and takes them once more then. It has failed if that was in vain, or the client has cancelled it.
+func (w *blocks) takeTurns(r *request) (failed bool, err error) {
+	for try := 0; try < 2 && w.txn.Reason() == nil && w.txn.Open(); try++ {
+		failure := w.carrying.turns.take(r)
+		switch {
+		case failure == nil:
+			return false, nil
+		case failure.Code != wire.CodeSerializationFailure:
+			if err := w.tx.begun(); err != nil { // the cancel may meet it
+				return true, err
+			}
+			return true, w.failTurn(failure)
+		}
+		w.txn.Condemn(failure)
+		if err := w.tx.rollbackServer(); err != nil {
+			return true, err
+		}
+		if err := w.retry.revive(); err != nil {
+			return true, err
+		}
+		if !w.txn.Gone() {
+			if err := w.planner.choose(r); err != nil { // what is known of its forms may have changed
+				return true, err
+			}
+		}
+	}
+	return w.block.tellDoom(), nil
+}
+
+// failTurn tells the client why a statement has not had its turn, but if the transaction is gone.
+func (w *blocks) failTurn(failure *wire.SQLError) error {
+	if w.block.tellDoom() {
 		return nil
 	}
-	if err := w.carrying.turns.take(r); err != nil {
-		return err
-	}
-	return w.retry.revive()
+	return w.block.fail(failure)
 }
 
 // answered relays the answer to a request of a block, and does it again if the transaction loses meanwhile.

@@ -120,8 +120,9 @@ func (g *carrying) once(r *request) (rep reply, done bool, err error) {
 	if ok, err := g.opened(r); !ok || err != nil {
 		return rep, false, err
 	}
-	if err := g.turns.take(r); err != nil || g.txn.Reason() != nil || g.txn.Failed() {
-		return rep, false, err
+	if failure := g.turns.take(r); failure != nil {
+		g.txn.Condemn(failure)
+		return rep, false, g.tx.rollbackServer()
 	}
 	g.direct.adjust()
 	g.writes(r)

@@ -305,6 +305,7 @@ func (c *controls) commit(st semantics.Statement) (bool, error) {
 			return true, err
 		}
 		if failure != nil {
+			c.block.turns.told(failure)
 			c.block.reset()
 			return true, c.block.fail(failure)
 		}

@@ -37,6 +37,7 @@ type retrying struct {
 	levels   *levels
 	schema   *schema
 	advisory *advisory
+	turns    *rowTurns
 
 	off       bool      // something in the transaction cannot be done again
 	busy      bool      // it is being done again: nothing is passed on
@@ -231,6 +232,7 @@ func (d *retrying) resume(r *request, rep *reply, before telling) error {
 		return err
 	}
 	if !told {
+		d.turns.told(doom)
 		d.out.Append(doom.Append(nil))
 	}
 	d.txn.Absolve()

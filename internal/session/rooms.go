@@ -83,15 +83,14 @@ func transactions(s *Session, w *within, o Options) {
 		named: &s.named, turns: &w.turns,
 	}
 	w.turns = rowTurns{
-		host: rowTurnsHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx, block: &s.block,
-		levels: &s.levels, find: o.Direct,
+		host: rowTurnsHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, levels: &s.levels, find: o.Direct,
 	}
 	s.relaying = relaying{
 		backend: &s.backend, in: s.in, out: s.out, results: &s.results,
 		host: relayingHost{o.Host.Control, o.Host.Sequences}, facts: o.Collector.Facts,
 		txn: &s.txn, tx: &s.tx, texts: &s.texts, sight: &w.sight, forms: &s.forms, unnamed: &s.named.unnamed,
 		direct: &w.direct, schema: &w.schema, locks: &s.locks, advisory: &s.advisory, later: &s.buffer.later,
-		inside: &w.procedures.inside, commitHere: w.procedures.commitInside,
+		turns: &w.turns, inside: &w.procedures.inside, commitHere: w.procedures.commitInside,
 	}
 	w.tableLocks = tableLocks{
 		backend: &s.backend, host: tableLocksHost{o.Host.Control, o.Host.Intents}, txn: &s.txn, tx: &s.tx,
@@ -155,6 +154,7 @@ func writers(s *Session, w *within, o Options) {
 		later:   &s.buffer.later,
 		unnamed: &s.named.unnamed,
 		backend: &s.backend, txn: &s.txn, levels: &s.levels, schema: &w.schema, advisory: &s.advisory,
+		turns: &w.turns,
 	}
 	w.retry.end()
 	w.staying = staying{

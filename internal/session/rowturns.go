@@ -20,8 +20,6 @@ import (
 type rowTurns struct {
 	host   rowTurnsHost
 	txn    *txn.Machine
-	tx     *transaction
-	block  *block
 	levels *levels
 	find   func(sql string) (semantics.Direct, bool)
 
@@ -37,9 +35,9 @@ type rowTurnsHost struct {
 // namedMax bounds what is remembered of a transaction.
 const namedMax = 64
 
-// take comes before a request of a block is run, whose transaction is open. If that has lost meanwhile it is rolled
-// back, and if the client has cancelled the wait it has failed, and the client knows.
-func (w *rowTurns) take(r *request) error {
+// take comes before a request of a block is run, whose transaction is open. A failure says that this has lost
+// meanwhile, or that the client has cancelled the wait.
+func (w *rowTurns) take(r *request) *wire.SQLError {
 	if r.prepares || !w.wants() {
 		return nil
 	}
@@ -52,18 +50,10 @@ func (w *rowTurns) take(r *request) error {
 	if len(w.named) < namedMax {
 		w.named = append(w.named, r.rows...)
 	}
-	failure := w.host.Enter(PhaseRunning) // the client may cancel it
-	if failure == nil {
-		failure = w.host.TakeTurns(r.rows)
+	if doom := w.host.Enter(PhaseRunning); doom != nil { // the client may cancel it
+		return doom
 	}
-	switch {
-	case failure == nil:
-		return nil
-	case failure.Code != wire.CodeSerializationFailure:
-		return w.block.fail(failure)
-	}
-	w.txn.Condemn(failure)
-	return w.tx.rollbackServer()
+	return w.host.TakeTurns(r.rows)
 }
 
 // wants reports whether turns matter: each statement sees the newest rows, and some are contended.
@@ -73,13 +63,15 @@ func (w *rowTurns) wants() bool {
 
 // told notes that the client is told that its block has lost.
 func (w *rowTurns) told(e *wire.SQLError) {
+	slices.Sort(w.named)
+	w.named = slices.Compact(w.named)
 	if e.Code == wire.CodeSerializationFailure && !w.txn.Implicit() && w.levels.current() == semantics.ReadCommitted {
 		w.host.LostAt(w.named)
 	}
 	w.named = w.named[:0]
 }
 
-// rowsOf are the rows that the statements of a request name.
+// rowsOf are the rows that the statements of a request name, in their order.
 func (w *rowTurns) rowsOf(r *request) (rows []uint64) {
 	if d := r.way.direct; d != nil {
 		for i := range d.parts {
@@ -89,8 +81,7 @@ func (w *rowTurns) rowsOf(r *request) (rows []uint64) {
 	for _, l := range r.answer.locked {
 		rows = appendRow(rows, l.name, l.bind)
 	}
-	slices.Sort(rows)
-	return slices.Compact(rows)
+	return rows
 }
 
 // lockedRow is how a statement names the row that it locks, with its Bind; nil if its text has no parameters.
@@ -138,5 +129,8 @@ func appendRow(rows []uint64, name *semantics.RowName, bind []byte) []uint64 {
 		_, _ = h.WriteString("\x00" + f.Column + "\x00")
 		_, _ = h.Write(value)
 	}
-	return append(rows, h.Sum64())
+	if row := h.Sum64(); !slices.Contains(rows, row) {
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -72,7 +72,7 @@ func TestRowTurnsOfWhoLoses(t *testing.T) {
 	l.do("Q BEGIN\n" + one)
 	l.host.noTurn = lost()
 	l.want(two+"\nQ COMMIT", "CommandComplete COMMIT")
-	if n := len(l.host.turns); n != 3 || len(l.host.lostAt) > 0 { // the third is the first one's, done again
+	if n := len(l.host.turns); n != 4 || len(l.host.lostAt) > 0 { // both once more when it is done again
 		t.Errorf("turns were taken %d times, and it was told %d times that it has lost", n, len(l.host.lostAt))
 	}
 	l.do("Q BEGIN\n" + one + "\nQ SELECT v FROM t WHERE id = 2 FOR UPDATE") // cannot be done again
@@ -89,5 +89,15 @@ func TestRowTurnsOfWhoLoses(t *testing.T) {
 	l.want("Q ROLLBACK\n"+two, "UPDATE 1")
 	if len(l.host.lostAt) != 1 {
 		t.Error("who is cancelled has lost")
+	}
+	l.host.noTurn = wire.Errorf(wire.CodeQueryCanceled, "cancelled for the test")
+	l.want("Q BEGIN\n"+one, "ERROR 57014") // the first one of its block
+	l.want("Q SELECT 1", "ERROR 25P02")
+	l.want("Q ROLLBACK", "ROLLBACK")
+	l.do("Q BEGIN\nQ SELECT v FROM t WHERE id = 2 FOR UPDATE\n" + two)
+	l.lose("at COMMIT")
+	l.want("Q COMMIT", "ERROR 40001")
+	if len(l.host.lostAt) != 2 || len(l.host.lostAt[1]) != 1 {
+		t.Errorf("lost at COMMIT, and the node knows that it has lost by %x", l.host.lostAt)
 	}
 }

@@ -60,6 +60,7 @@ type relaying struct {
 	locks      *locks
 	advisory   *advisory
 	later      *later
+	turns      *rowTurns
 	inside     *inside
 	commitHere func(message string, r *reply) (ours bool, err error) // see procedures.commitInside
 
@@ -295,6 +296,7 @@ func (y *relaying) passError(f wire.Frame, r *reply) error {
 			return nil
 		}
 		f.Raw, reworded = y.txn.Reason().Append(nil), false // the cancel was ours
+		y.turns.told(y.txn.Reason())
 	case e.Position > 0 && shift != 0:
 		e.Position += shift
 		reworded = true

@@ -45,7 +45,9 @@ func (d *definers) starts(m *member) {
 		Wake:   x.wake,
 		Ending: func() bool { return false }, // what runs ends where it is
 		Go:     func(f func()) { x.begins(f) },
-		Reach:  x.asks, Send: x.send,
+
+		RowTurns: func() bool { return true },
+		Reach:    x.asks, Send: x.send,
 		Position: func(context.Context) (uint64, error) { return m.db.collect(), nil },
 		Gone:     x.gone,
 		Blockers: x.blockers,

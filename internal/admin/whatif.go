@@ -157,6 +157,7 @@ func parseVotes(t table) (all []votes, err error) {
 	database, number, member := t.column("database"), t.column("number"), t.column("member")
 	does, there, expel := t.column("votes"), t.column("there"), t.column("expel_after")
 	copies, role, rank := t.column("min_copies"), t.column("role"), t.column("rank")
+	slow := t.column("slow") // empty at older nodes
 	for _, r := range t.rows {
 		n, err := strconv.ParseUint(number(r), 10, 32)
 		if err != nil {
@@ -185,6 +186,9 @@ func parseVotes(t table) (all []votes, err error) {
 		}
 		if there(r) == "yes" {
 			v.view.There = append(v.view.There, uint32(n))
+		}
+		if slow(r) != "" {
+			v.view.Slow = append(v.view.Slow, uint32(n))
 		}
 	}
 	for _, v := range all {

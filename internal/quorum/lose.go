@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ type View struct {
 	Changes   bool     // who votes changes, by a Rule
 	MinCopies int      // copies of a commit that there are to be; zero means Copies
 	Roles     map[uint32]Role
+	Slow      []uint32 // those that are far too slow
 }
 
 // Loss is what becomes of the rest of a View.
@@ -250,12 +252,20 @@ func (v View) learners() (n int) {
 	return n
 }
 
-// good are those that are there and may vote.
+// good are those that are there and may vote, without those that are far too slow if these need not (Q11).
 func (v View) good() (list []Peer) {
+	fast := 0
 	for _, m := range v.There {
-		if !v.Roles[m].Learner {
-			list = append(list, Peer{Member: m, Voter: slices.Contains(v.Voters, m), Role: v.Roles[m]})
+		if v.Roles[m].Learner {
+			continue
 		}
+		p := Peer{Member: m, Voter: slices.Contains(v.Voters, m), Role: v.Roles[m], slow: slices.Contains(v.Slow, m)}
+		if list = append(list, p); !p.slow {
+			fast++
+		}
+	}
+	if fast >= fastLeast(cmp.Or(v.MinCopies, Copies)) {
+		list = slices.DeleteFunc(list, func(p Peer) bool { return p.slow })
 	}
 	return list
 }

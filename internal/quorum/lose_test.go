@@ -187,7 +187,7 @@ func TestLose(t *testing.T) {
 						if !most(there, voters) {
 							continue // it does not go on before
 						}
-						v := View{all, voters, there, how.changes, how.copies, roles}
+						v := View{all, voters, there, how.changes, how.copies, roles, nil}
 						c, g := playLosses(t, v)
 						cases, goOn = cases+c, goOn+g
 					}
@@ -256,25 +256,26 @@ func TestLoseShown(t *testing.T) {
 		lost       []uint32
 		once, turn Loss
 	}{
-		{"two of five", View{five, five, five, true, 0, nil}, []uint32{1, 2},
+		{"two of five", View{five, five, five, true, 0, nil, nil}, []uint32{1, 2},
 			Loss{true, []uint32{3, 4, 5}, 1, true}, Loss{true, []uint32{3, 4, 5}, 1, true}},
-		{"three of five", View{five, five, five, true, 0, nil}, []uint32{1, 2, 3},
+		{"three of five", View{five, five, five, true, 0, nil, nil}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{true, []uint32{3, 4, 5}, 1, false}},
-		{"three of five, whose voters are fixed", View{five, five, five, false, 0, nil}, []uint32{1, 2, 3},
+		{"three of five, whose voters are fixed", View{five, five, five, false, 0, nil, nil}, []uint32{1, 2, 3},
 			Loss{false, five, 0, false}, Loss{false, five, 2, false}},
-		{"one of three", View{five[:3], five[:3], five[:3], true, 0, nil}, []uint32{1},
+		{"one of three", View{five[:3], five[:3], five[:3], true, 0, nil, nil}, []uint32{1},
 			Loss{true, []uint32{1, 2, 3}, 1, false}, Loss{true, []uint32{1, 2, 3}, 1, false}},
-		{"two learners", View{five, []uint32{1, 2, 3}, five, true, 0, nil}, []uint32{4, 5},
+		{"two learners", View{five, []uint32{1, 2, 3}, five, true, 0, nil, nil}, []uint32{4, 5},
 			Loss{true, []uint32{1, 2, 3}, 2, true}, Loss{true, []uint32{1, 2, 3}, 2, true}},
-		{"one of three, and one is enough", View{five[:3], five[:3], five[:3], true, 1, nil}, []uint32{1},
+		{"one of three, and one is enough", View{five[:3], five[:3], five[:3], true, 1, nil, nil}, []uint32{1},
 			Loss{true, []uint32{2}, 1, false}, Loss{true, []uint32{2}, 1, false}},
-		{"who only keeps a copy", View{five[:2], five[:1], five[:2], true, 1, nil}, []uint32{2},
+		{"who only keeps a copy", View{five[:2], five[:1], five[:2], true, 1, nil, nil}, []uint32{2},
 			Loss{true, []uint32{1}, 1, false}, Loss{true, []uint32{1}, 1, false}},
-		{"the only one that votes", View{five[:2], five[:1], five[:2], true, 1, nil}, []uint32{1},
+		{"the only one that votes", View{five[:2], five[:1], five[:2], true, 1, nil, nil}, []uint32{1},
 			Loss{false, []uint32{1}, 1, false}, Loss{false, []uint32{1}, 1, false}},
-		{"one of five, of three copies", View{five, five, five, true, 3, nil}, []uint32{1},
+		{"one of five, of three copies", View{five, five, five, true, 3, nil, nil}, []uint32{1},
 			Loss{true, five, 2, true}, Loss{true, five, 2, true}},
-		{"nobody", View{five, five, five, true, 0, nil}, nil, Loss{true, five, 3, true}, Loss{true, five, 3, true}},
+		{"nobody", View{five, five, five, true, 0, nil, nil}, nil, Loss{true, five, 3, true},
+			Loss{true, five, 3, true}},
 	} {
 		if got := c.v.AtOnce(c.lost); fmt.Sprint(got) != fmt.Sprint(c.once) {
 			t.Errorf("%s, at once: %+v, want %+v", c.name, got, c.once)
@@ -383,21 +384,26 @@ func TestSettled(t *testing.T) {
 		v    View
 		want bool
 	}{
-		{"all vote", View{five, five, five, true, 0, nil}, true},
-		{"four, one more than is needed", View{five[:4], five[:3], five[:4], true, 0, nil}, true},
-		{"one is to follow who is demoted", View{five[:4], five[:3], five[:4], true, 0, demoted}, false},
-		{"it does", View{five[:4], []uint32{1, 2, 4}, five[:4], true, 0, demoted}, true},
-		{"nobody is ever gone, and one is to follow", View{five[:4], five[:3], five[:4], false, 0, demoted}, false},
-		{"nobody is ever gone", View{five[:4], five[:3], five[:4], false, 0, nil}, true},
-		{"nobody is ever gone, and one is away", View{five[:3], five[:3], five[1:3], false, 0, nil}, false},
-		{"there is no majority", View{five[:3], five[:3], five[:1], true, 0, nil}, false},
+		{"all vote", View{five, five, five, true, 0, nil, nil}, true},
+		{"four, one more than is needed", View{five[:4], five[:3], five[:4], true, 0, nil, nil}, true},
+		{"one is to follow who is demoted", View{five[:4], five[:3], five[:4], true, 0, demoted, nil}, false},
+		{"it does", View{five[:4], []uint32{1, 2, 4}, five[:4], true, 0, demoted, nil}, true},
+		{"nobody is ever gone, and one is to follow", View{five[:4], five[:3], five[:4], false, 0, demoted, nil},
+			false},
+		{"nobody is ever gone", View{five[:4], five[:3], five[:4], false, 0, nil, nil}, true},
+		{"nobody is ever gone, and one is away", View{five[:3], five[:3], five[1:3], false, 0, nil, nil}, false},
+		{"there is no majority", View{five[:3], five[:3], five[:1], true, 0, nil, nil}, false},
+		{"one of five is far too slow, and does not vote", View{five, []uint32{1, 2, 4}, five, true, 0, nil,
+			[]uint32{3}}, true},
+		{"one of five is, and votes", View{five, five, five, true, 0, nil, []uint32{3}}, false},
+		{"one of three is, and votes", View{five[:3], five[:3], five[:3], true, 0, nil, []uint32{3}}, true},
 		{"who leads ranks lower than another one", View{five[:4], []uint32{2, 3, 4}, five[:4], true, 0,
-			ranked(map[uint32]int{4: -1})}, true},
+			ranked(map[uint32]int{4: -1}), nil}, true},
 		{"who does not vote ranks higher", View{five[:4], []uint32{2, 3, 4}, five[:4], true, 0,
-			ranked(map[uint32]int{1: 1})}, false},
-		{"the first one is to vote alone", View{five[:2], five[:2], five[:2], true, 1, nil}, false},
-		{"it does alone", View{five[:2], five[:1], five[:2], true, 1, nil}, true},
-		{"the other one ranks higher", View{five[:2], five[:1], five[:2], true, 1, ranked(map[uint32]int{2: 1})},
+			ranked(map[uint32]int{1: 1}), nil}, false},
+		{"the first one is to vote alone", View{five[:2], five[:2], five[:2], true, 1, nil, nil}, false},
+		{"it does alone", View{five[:2], five[:1], five[:2], true, 1, nil, nil}, true},
+		{"the other one ranks higher", View{five[:2], five[:1], five[:2], true, 1, ranked(map[uint32]int{2: 1}), nil},
 			false},
 	} {
 		if got := c.v.Settled(); got != c.want {

@@ -42,6 +42,9 @@ type pacing struct {
 	since  int // ticks of the window; if it is slow, those since when it is near
 	judged int // windows that it was far behind, without a break
 	began  Pace
+	last   uint64 // what it had applied a tick ago
+	still  int    // ticks in which it has applied nothing
+	stands int    // the most of these in the window
 }
 
 // SlowAfter has members be judged that were far behind for so many ticks; zero: slowTimes as long as to be gone.
@@ -118,8 +121,12 @@ func (s *pacing) look(p Peer, window int, most bool) {
 		return
 	}
 	if s.since == 0 {
-		s.began = p.Pace
+		s.began, s.last, s.still, s.stands = p.Pace, p.Pace.Applied, 0, 0
 	}
+	if s.still++; s.last != p.Pace.Applied {
+		s.last, s.still = p.Pace.Applied, 0
+	}
+	s.stands = max(s.stands, s.still)
 	if s.since++; s.since < window {
 		return
 	}
@@ -127,7 +134,7 @@ func (s *pacing) look(p Peer, window int, most bool) {
 	applied, ordered := p.Pace.Applied-s.began.Applied, p.Pace.Ordered-min(s.began.Ordered, p.Pace.Ordered)
 	s.since = 0
 	s.judged++
-	moves := applied > 0 || p.Lag > LagMax // nothing but the log itself holds up the log
+	moves := 2*s.stands < window || p.Lag > LagMax // nothing but the log itself holds up the log
 	switch {
 	case applied > ordered: // it catches up
 		s.judged = 0
@@ -155,5 +162,8 @@ func (r *Rule) spare(peers []Peer) bool {
 			n++
 		}
 	}
-	return n >= max(votersLeast, 2*r.copies-1)
+	return n >= fastLeast(r.copies)
 }
+
+// fastLeast is how many must be able to vote who are not slow, so that those who are need not.
+func fastLeast(copies int) int { return max(votersLeast, 2*copies-1) }

@@ -117,6 +117,29 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// TestSlowStands: who has applied nothing for half of a window is taken for one that stands, whatever it did in the
+// rest of it; who applies a little now and then is not.
+func TestSlowStands(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		moves func(tick int) uint64
+		want  bool
+	}{
+		{"five in the beginning", func(tick int) uint64 { return uint64(max(0, 5-tick)) }, false},
+		{"much at the end", func(tick int) uint64 { return uint64(max(0, tick-window*9/10)) / 2 }, false},
+		{"one every ten ticks", func(tick int) uint64 { return uint64(1 - min(1, tick%10)) }, true},
+	} {
+		p := newPlay(3, 0)
+		p.behind(9000)
+		for tick := range window {
+			p.run(1, 3, c.moves(tick))
+		}
+		if got := p.r.IsSlow(3); got != c.want {
+			t.Errorf("%s: it is slow: %t", c.about, got)
+		}
+	}
+}
+
 // TestSlowAgain: a window begins anew where the member is near for a moment, begins again, or most are far behind.
 func TestSlowAgain(t *testing.T) {
 	for about, breaks := range map[string]func(p *play){ // order-free: each for itself

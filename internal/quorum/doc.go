@@ -14,9 +14,9 @@
 //	Q3  Wanted is an odd number: one more makes nobody safer, and commits slower. Of two members both vote, or if one
 //	    copy is enough, the first one alone, whoever leads, so that it can lose the other one in every order. The
 //	    first one is that of the higher rank, of equal ones that of the lower number; it has a database.
-//	Q10 A member is far too slow that was further behind than farLoad for a window of time without a break, and has
-//	    applied something meanwhile, but less than half of what was ordered; or was so for standsMax windows, and came
-//	    no nearer. Not while no majority of the voters keeps up. It is so until it was near the end for a window, and
+//	Q10 A member is far too slow that was further behind than farLoad for a window of time without a break, stood
+//	    still for less than half of it, and applied less than half of what was ordered; or was so for standsMax
+//	    windows, and came no nearer. Not while no majority of the voters keeps up. It is so until it was near the end for a window, and
 //	    twice as long for each time before. A leader goes on from what the one before has found.
 //	Q11 Who is far too slow stops voting, as one that is gone, where three others can vote, and as many as make the
 //	    copies wanted a majority. Else it votes, if nobody else can in its place.

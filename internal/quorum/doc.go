@@ -16,8 +16,9 @@
 //	    first one is that of the higher rank, of equal ones that of the lower number; it has a database.
 //	Q10 A member is far too slow that was further behind than farLoad for a window of time without a break, stood
 //	    still for less than half of it, and applied less than half of what was ordered; or was so for standsMax
-//	    windows, and came no nearer. Not while no majority of the voters keeps up. It is so until it was near the end for a window, and
-//	    twice as long for each time before. A leader goes on from what the one before has found.
+//	    windows, and came no nearer. Not while no majority of the voters keeps up. It is so until it was near the end
+//	    for a window, and twice as long for each time before that its leader knows of. A leader goes on from what the
+//	    one before has found.
 //	Q11 Who is far too slow stops voting, as one that is gone, where three others can vote, and as many as make the
 //	    copies wanted a majority. Else it votes, if nobody else can in its place.
 //	Q4  A member that is gone votes again when it has been there for as long as it takes to be gone, and twice as long

@@ -113,7 +113,7 @@ func (v *voting) votesAlone(index uint64) (voter uint64) {
 // needs reports whether nobody can be elected without what a member has on its disk: one of two that vote, or the only
 // one.
 func (v *voting) needs(m *member) bool {
-	if v.copies != 1 || len(v.decided) == 0 {
+	if len(v.decided) == 0 {
 		return false
 	}
 	c := v.decided[len(v.decided)-1].State
